@@ -232,7 +232,7 @@ def _neighbours() -> Iterator[list[int]]:
     hierarchy = machines.read().cgroups
     assert hierarchy is not None, "a job was made of it"
     group = f"neighbours-{os.getpid()}"
-    hierarchy.create(group, cgroups.Limits())
+    hierarchy.create(group, cgroups.CgroupLimits())
     started = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(NEIGHBOURS)]
     try:
         for process in started:

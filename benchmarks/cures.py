@@ -37,7 +37,7 @@ from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, PacelineError
 from paceline.model.jobs.runs import CURED, Run
 from paceline.model.variables import cures
-from paceline.model.variables.cures import Outcome
+from paceline.model.variables.cures import CureOutcome
 from paceline.services.local import jobs
 
 SEEDS = (0, 1, 2)
@@ -240,7 +240,7 @@ def _said(api: jobs.Jobs, run: Run, cell: Cell) -> Row:
     return outcome(each for each in found if each is not None and each.cure == cell.cure)
 
 
-def outcome(outcomes: Iterable[Outcome]) -> Row:
+def outcome(outcomes: Iterable[CureOutcome]) -> Row:
     """Return to what a cure was applied; if to nothing, why it was refused."""
     said = list(dict.fromkeys(outcomes))
     applied = [f"{each.count}: {each.detail}" for each in said if each.is_applied]

@@ -24,7 +24,7 @@ from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.nodes import Node, Resources
-from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings
@@ -194,7 +194,7 @@ def _job(generator: random.Random) -> JobSpec:
 
     strategy = generator.choice(list(PlacementStrategy))
     tolerated = Toleration(key=_TAINT, operator="Exists", effect="NoSchedule")
-    placement = Placement(
+    placement = PodPlacement(
         strategy=strategy,
         node_selector={_LABEL: "ssd"},
         tolerations=(tolerated,) if generator.random() < 0.5 else (),

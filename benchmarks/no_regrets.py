@@ -24,7 +24,7 @@ from paceline.engines.local import machines
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.studies.tunings import Objective
 from paceline.services.studying import tunings
-from paceline.services.studying.trials import Bed, Times
+from paceline.services.studying.trials import TrialRunner, TrialTimes
 from paceline.services.studying.tunings import Tuner
 from paceline.surfaces.views import cells
 from paceline.tuning import judgements
@@ -35,7 +35,7 @@ KINDS = (bases.PLAIN, bases.FOUR, bases.TRIO, bases.WHOLE, bases.FREE)
 _ENDS = ("nothing to gain", "withdrawn by the proof", "made faster")
 #: The job as it is, and so many proposals.
 _TRIALS, _PAIRS = 3, 2
-_TIMES = Times(window_seconds=8.0, settle_seconds=3.0)
+_TIMES = TrialTimes(window_seconds=8.0, settle_seconds=3.0)
 _SWITCHED = {
     "steps_per_exchange": 6, "steps_in_flight": 2, "compute_precision": "bfloat16",
     "transfers": {"precision": "bfloat16"},
@@ -78,7 +78,7 @@ def _searched(base: Base) -> dict[str, Any]:
         done = tuner.prove(found, pairs=_PAIRS)
         best = done.best
         assert best is not None, "the job as it is trains"
-        bed = Bed(jobs=api, base=ROOT, study="again", times=_TIMES)
+        bed = TrialRunner(jobs=api, base=ROOT, study="again", times=_TIMES)
         again = [
             bed.measure(source, f"again-{number}").speed
             for number, source in enumerate((begun.source, best.source) if best.number else ())

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paceline.surfaces.charts import drawings, files, scales
-from paceline.surfaces.charts.drawings import Boxes, Dots, Line, Shape, Words
+from paceline.surfaces.charts.drawings import Boxes, Dots, Polyline, Shape, Words
 from paceline.surfaces.charts.scales import Scale
 
 _WIDTH = 760.0
@@ -38,11 +38,11 @@ def strips(
             points=[(value, row + 0.5) for row, (_, values) in rows for value in _apart(values, across)],
             style="tint-blue faint", key="a repeat",
         ),
-        Line(points=_ticked(medians, 0.25), style="tint-ink thick", key="median"),
+        Polyline(points=_ticked(medians, 0.25), style="tint-ink thick", key="median"),
     ]  # fmt: skip
     if limits:
         at = [(row, limits[name]) for row, (name, _) in rows if name in limits]
-        shapes.append(Line(points=_ticked(at, 0.4), style="tint-vermilion dash-long", key="limit"))
+        shapes.append(Polyline(points=_ticked(at, 0.4), style="tint-vermilion dash-long", key="limit"))
     chart = drawings.chart(title, across, scales.rows(list(groups)), shapes, width=_WIDTH)
     said = f"A row for each of {', '.join(groups)}: {label} of each repeat, with their median."
     path.write_text(files.svg(chart, said))

@@ -28,7 +28,7 @@ from paceline import specs
 from paceline.diagnosing.cases import Case
 from paceline.engines.local import machines
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.measures import rates
 from paceline.model.measures.recordings import Recording
@@ -43,16 +43,16 @@ _YAML = "apiVersion: paceline.dev/v1alpha1\nkind: TrainingJob\nmetadata: {name: 
 _SIZE = {"ps": {"replicas": 2, "cpu": "200m"}, "worker": {"replicas": 2, "cpu": "300m"}}
 
 
-def _shape(role: str, field: str, value: Any) -> Change:
-    return Change(path=("spec", "roles", role, field), value=value)
+def _shape(role: str, field: str, value: Any) -> FieldChange:
+    return FieldChange(path=("spec", "roles", role, field), value=value)
 
 
-def _training(*path: str, value: Any) -> Change:
-    return Change(path=("spec", "training", *path), value=value)
+def _training(*path: str, value: Any) -> FieldChange:
+    return FieldChange(path=("spec", "training", *path), value=value)
 
 
 #: By a name, what is changed; as many replicas as two cores can carry.
-_SHAPES: Mapping[str, tuple[Change, ...]] = {
+_SHAPES: Mapping[str, tuple[FieldChange, ...]] = {
     "1 PS": (_shape("ps", "replicas", 1),),
     "3 PS": (_shape("ps", "replicas", 3),),
     "1 worker": (_shape("worker", "replicas", 1),),
@@ -81,10 +81,10 @@ class Script:
 
     style: str
     arguments: tuple[str, ...] = ()
-    cures: Mapping[str, tuple[Change, ...]]
+    cures: Mapping[str, tuple[FieldChange, ...]]
 
     @property
-    def changes(self) -> dict[str, tuple[Change, ...]]:
+    def changes(self) -> dict[str, tuple[FieldChange, ...]]:
         """Return all changes, by a name."""
         return {**_SHAPES, **self.cures}
 

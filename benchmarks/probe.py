@@ -43,11 +43,11 @@ from paceline.engines.local import machines
 from paceline.model.explanations.causes import Cause
 from paceline.model.jobs.adjustments import Adjustment, Knob
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.measures.probes import Elasticity, Probe, Verdict
+from paceline.model.measures.probes import Elasticity, PartVerdict, Probe
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import raises, sayings, windows
 from paceline.services.observing import recordings
-from paceline.services.studying.probes import Prober, Times
+from paceline.services.studying.probes import Prober, ProbeTimes
 
 #: Of all probes, and the error of what was foretold.
 NAMED, MEDIAN, LEAST_PROBES = 0.95, 0.10, 60
@@ -233,7 +233,7 @@ def _probed(scene: Scene, known: Known) -> Row:
             with act(site) if act else contextlib.nullcontext():
                 time.sleep(TRAINED_SECONDS)
                 _, told = recordings.explain(api, site.run.name)
-                times = Times()
+                times = ProbeTimes()
                 probe = Prober(jobs=api, times=times).probe(site.run.name)
                 best = next(iter(sayings.binding(probe.elasticities)), None)
                 came = None if best is None else _raised(site, probe, best, times)
@@ -255,8 +255,11 @@ def verdicts(causes: Sequence[Cause], probe: Probe, case: Case) -> Iterator[tupl
     for cause in causes:
         found = {each.verdict for each in confirmations.about(cause, probe, case)}
         if found:
-            binds = Verdict.BINDS in found
-            yield cause.name, "confirmed" if binds else "refuted" if found == {Verdict.RESTS} else "unclear"
+            binds = PartVerdict.BINDS in found
+            yield (
+                cause.name,
+                "confirmed" if binds else "refuted" if found == {PartVerdict.RESTS} else "unclear",
+            )
 
 
 def _row(scene: Scene, known: Known, probe: Probe, best: Elasticity | None, came: float | None) -> Row:
@@ -270,7 +273,7 @@ def _row(scene: Scene, known: Known, probe: Probe, best: Elasticity | None, came
         "elasticity": None if best is None else [best.value, best.low, best.high],
         "foretold": None if best is None else raises.times([best], probe.elasticities, sayings.RAISE)[0],
         "came": came,
-        "unclear": [each.part.name for each in probe.elasticities if each.verdict is Verdict.UNCLEAR],
+        "unclear": [each.part.name for each in probe.elasticities if each.verdict is PartVerdict.UNCLEAR],
         "seconds": (probe.ended_at or probe.began_at) - probe.began_at,
         "cuts": len(probe.cuts),
         "lost_share": probe.share,
@@ -279,7 +282,7 @@ def _row(scene: Scene, known: Known, probe: Probe, best: Elasticity | None, came
     }
 
 
-def _raised(site: Site, probe: Probe, best: Elasticity, times: Times) -> float | None:
+def _raised(site: Site, probe: Probe, best: Elasticity, times: ProbeTimes) -> float | None:
     """Give a part half as much again, in turn with what it has; return how many times as fast the job is.
 
     None: it cannot be raised, as the share of cores that a neighbour uses, or the rate was not measured.
@@ -308,7 +311,7 @@ def _raised(site: Site, probe: Probe, best: Elasticity, times: Times) -> float |
     return statistics.fmean(after) / statistics.fmean(before) if before and after else None
 
 
-def _window(times: Times) -> tuple[float, float]:
+def _window(times: ProbeTimes) -> tuple[float, float]:
     since = time.time()
     time.sleep(times.window)
     return since, time.time()

@@ -31,7 +31,7 @@ from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs.job_specs import Host, JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
-from paceline.services.studying.probes import Times
+from paceline.services.studying.probes import ProbeTimes
 
 PROBE, SUPERVISOR, GUARD = "the probe", "probe and supervisor", "probe, supervisor and guard"
 VICTIMS = (PROBE, SUPERVISOR, GUARD)
@@ -40,7 +40,7 @@ KILLS = 1000
 JOBS, KILLS_OF_A_JOB = 10, 20
 #: A probe is killed after at most so many seconds: by then it has cut every kind of thing.
 MOST_SECONDS = 30.0
-TIMES = Times(window=0.5, settle=0.2, known=2.0, most=240.0)
+TIMES = ProbeTimes(window=0.5, settle=0.2, known=2.0, most=240.0)
 PATIENCE_SECONDS = 240.0
 #: What is not back then is noted.
 LATE_SECONDS = 15.0

@@ -20,15 +20,15 @@ from pathlib import Path
 from benchmarks import plots
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, reported
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import Cut, Elasticity, Part, Verdict
+from paceline.model.measures.probes import Cut, CutPart, Elasticity, PartVerdict
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import elasticities, predictions
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 from paceline.modelling.predictions import Speed
 from paceline.probing import estimates, plans
 from paceline.probing.plans import Scope
-from paceline.services.studying.probes import Times
+from paceline.services.studying.probes import ProbeTimes
 
 #: Parameter servers and workers of each job, and how long a probe of it may take.
 SIZES: Mapping[str, tuple[int, int, float]] = {
@@ -66,7 +66,7 @@ class Scene:
         binding: the replicas whose cores bind.
     """
 
-    layout: Layout
+    layout: ModelLayout
     binding: frozenset[str]
 
 
@@ -88,10 +88,10 @@ def scene(size: str, cause: str, seed: int) -> Scene:
     return Scene(layout=_layout(moved, cores, workers, _ENOUGH), binding=names)
 
 
-def _layout(moved: Sequence[float], server_cores: float, workers: int, worker_cores: float) -> Layout:
+def _layout(moved: Sequence[float], server_cores: float, workers: int, worker_cores: float) -> ModelLayout:
     replicas = tuple(ReplicaId(Role.WORKER, index) for index in range(workers))
-    return Layout(
-        servers=tuple(Server(cores=server_cores, host=None, step_bytes=each) for each in moved),
+    return ModelLayout(
+        servers=tuple(ParameterServer(cores=server_cores, host=None, step_bytes=each) for each in moved),
         trainers=(Trainers(replicas=replicas, cores=worker_cores, host=None),),
         hosts=(),
         machine_cores=None,
@@ -108,7 +108,7 @@ class Job:
         seed: of the noise.
     """
 
-    def __init__(self, layout: Layout, *, noise: float, seed: int) -> None:
+    def __init__(self, layout: ModelLayout, *, noise: float, seed: int) -> None:
         self.layout, self._noise, self._random = layout, noise, random.Random(seed)
 
     def rate(self, speed: Speed) -> float:
@@ -116,7 +116,7 @@ class Job:
         return speed.steps_per_second * math.exp(self._random.gauss(0.0, self._noise))
 
     @functools.lru_cache(maxsize=1024)  # noqa: B019 - a job is thrown away with what it remembers
-    def speed(self, part: Part | None = None, factor: float = 1.0) -> Speed:
+    def speed(self, part: CutPart | None = None, factor: float = 1.0) -> Speed:
         """Return how fast it is, with a part of it cut."""
         cut = self.layout if part is None else elasticities.cut(self.layout, part, factor)
         return predictions.speed(cut or self.layout, _COSTS)
@@ -137,7 +137,7 @@ class Probed:
     lost_share: float
 
 
-def _use(speed: Speed, part: Part) -> float:
+def _use(speed: Speed, part: CutPart) -> float:
     """Return how much of their cores the replicas of a part use, at most."""
     return max(_used(speed, each) for each in part.targets)
 
@@ -148,7 +148,7 @@ def _used(speed: Speed, replica: str) -> float:
     return speed.uses.get(name, 0.0)
 
 
-def _held(speed: Speed, part: Part) -> tuple[str, ...]:
+def _held(speed: Speed, part: CutPart) -> tuple[str, ...]:
     """Return the replicas of a part that their quota holds back."""
     return tuple(each for each in part.targets if _used(speed, each) >= _HELD)
 
@@ -162,12 +162,12 @@ def probed(job: Job, *, seen: bool, seed: int, most_seconds: float) -> Probed:
         seed: of the order of cuts.
         most_seconds: the probe ends after.
     """
-    order, times = random.Random(seed), Times(most=most_seconds)
+    order, times = random.Random(seed), ProbeTimes(most=most_seconds)
     servers = tuple(str(ReplicaId(Role.PS, index)) for index in range(len(job.layout.servers)))
     workers = tuple(str(each) for alike in job.layout.trainers for each in alike.replicas)
-    trainers = Part(Knob.CPU, workers)
+    trainers = CutPart(Knob.CPU, workers)
     scope = Scope(
-        parts=(Part(Knob.CPU, servers), trainers),
+        parts=(CutPart(Knob.CPU, servers), trainers),
         whole=(trainers,),
         shuffled=lambda parts: order.sample(list(parts), len(parts)),
     )
@@ -176,7 +176,7 @@ def probed(job: Job, *, seen: bool, seed: int, most_seconds: float) -> Probed:
     each_seconds = times.cut + times.settle + times.window + times.known
     seconds, lost = times.window, 0.0
 
-    def affords(part: Part) -> bool:
+    def affords(part: CutPart) -> bool:
         factor = plans.factor(*estimates.noise(cuts, baselines))
         cost = plans.expected_cost(part, factor, cuts, _use(base, part)) * times.cut
         return lost + cost <= MOST_SHARE * statistics.median(baselines) * most_seconds
@@ -226,7 +226,7 @@ def _probe(size: str, cause: str, seed: int, *, noise: float, seen: bool) -> dic
     it = scene(size, cause, seed)
     job = Job(it.layout, noise=noise, seed=seed)
     came = probed(job, seen=seen, seed=seed, most_seconds=SIZES[size][2])
-    binds = {name for each in came.found if each.verdict is Verdict.BINDS for name in each.part.targets}
+    binds = {name for each in came.found if each.verdict is PartVerdict.BINDS for name in each.part.targets}
     return {
         "noise": noise, "seen": seen, "named": binds == it.binding, "cuts": came.cuts,
         "seconds": came.seconds, "lost_share": came.lost_share,

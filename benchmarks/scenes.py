@@ -25,10 +25,10 @@ from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, written_
 from paceline import specs
 from paceline.engines.local import machines
 from paceline.examples.clicks import generate
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.measures.recordings import Recording
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
-from paceline.model.studies.tunings import Outcome
+from paceline.model.studies.tunings import TrialOutcome
 from paceline.services.observing import recordings
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner
@@ -55,7 +55,8 @@ _TRAINING_SECONDS = 45.0
 #: With so many servers both scenes are really run with the variable cut.
 SMALL_SCALE, SMALL_REPEATS = (3, 4), 2
 _CUT = tuple(
-    Change(path=("spec", "training", field), value=None) for field in ("partitioning", "variable_placement")
+    FieldChange(path=("spec", "training", field), value=None)
+    for field in ("partitioning", "variable_placement")
 )
 _CASE, _RUN, _SMALL_CASE = "case", "run", "small case"
 
@@ -99,7 +100,7 @@ def _measured() -> Recording:
     data = KEPT / "clicks-scenes"
     generate.generate(data, scenes_small.DATA)
     source = (FOLDER / "job.yaml").read_text()
-    changes = [Change(path=tuple(field.split(".")), value=value) for field, value in _SMALL.items()]
+    changes = [FieldChange(path=tuple(field.split(".")), value=value) for field, value in _SMALL.items()]
     spec = specs.parse_job(edits.edited(source, changes)).spec
     command = (
         trials.example("clicks").command[0],
@@ -146,7 +147,7 @@ def _simulated(servers: int, file: Path, like: Recording, links: str) -> Mapping
 def _with_links(asked: Experiment, links: str) -> Experiment:
     """Return an experiment whose hosts have links of another width."""
 
-    def wide(change: Change) -> Change:
+    def wide(change: FieldChange) -> FieldChange:
         if change.path != ("spec", "hosts"):
             return change
         return dataclasses.replace(change, value=[{**host, "bandwidth": links} for host in change.value])
@@ -159,8 +160,8 @@ def _of(asked: Experiment, like: Recording) -> Experiment:
     """Return the experiment of the job that was measured: the same model, in another folder."""
     command = list(like.run.spec.command)
     changes = [
-        Change(path=("spec", "command"), value=command),
-        Change(path=("spec", "working_dir"), value=None),
+        FieldChange(path=("spec", "command"), value=command),
+        FieldChange(path=("spec", "working_dir"), value=None),
     ]
     return dataclasses.replace(asked, source=edits.edited(asked.source, changes))
 
@@ -171,7 +172,7 @@ def _simulated_small(servers: int, like: Recording) -> Mapping[str, Any]:
         name="small", source="", base="", variants=(), baseline="", repeats=SMALL_REPEATS, seconds=_SECONDS
     )
     measure = experiments.simulated(like, blank)
-    threads = [Change(path=("spec", "roles", role, "threads"), value=None) for role in ("ps", "worker")]
+    threads = [FieldChange(path=("spec", "roles", role, "threads"), value=None) for role in ("ps", "worker")]
     speeds: dict[str, dict[str, list[float]]] = {}
     for cut, changes in (("whole", threads), ("cut", [*threads, *_CUT])):
         speeds[cut] = {}
@@ -259,7 +260,7 @@ def _verdict(rounds: _Rounds) -> Comparison | None:
         return None
     sides = (scenes_small.TOGETHER, scenes_small.APART)
     done = tuple(
-        Repeat(variant=side, number=number, run="", outcome=Outcome(examples_per_second=(speed,)))
+        Repeat(variant=side, number=number, run="", outcome=TrialOutcome(examples_per_second=(speed,)))
         for number, speeds in enumerate(rounds)
         for side, speed in zip(sides, speeds, strict=True)
     )

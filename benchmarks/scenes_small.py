@@ -22,7 +22,7 @@ from benchmarks.protocols import KEPT, ROOT, Bench, Check, Result, Row, interval
 from paceline import specs
 from paceline.engines.local import machines
 from paceline.examples.clicks import generate
-from paceline.model.explanations.causes import Cause, Change
+from paceline.model.explanations.causes import Cause, FieldChange
 from paceline.model.jobs.runs import Run
 from paceline.services.local import jobs
 from paceline.services.observing import recordings
@@ -92,7 +92,7 @@ def _round(bench: Bench, servers: int, number: int) -> None:
         side: bench.repeat(key.format(side), functools.partial(measure, side, servers, ())) for side in scenes
     }
     first = found[TOGETHER]
-    changes = [Change(path=tuple(each["path"]), value=each["value"]) for each in first["changes"]]
+    changes = [FieldChange(path=tuple(each["path"]), value=each["value"]) for each in first["changes"]]
     bench.repeat(key.format(CURED), functools.partial(measure, CURED, servers, changes))
 
 
@@ -120,7 +120,7 @@ def job_source(side: str, servers: int, counts: Path) -> str:
     )
 
 
-def measure(side: str, servers: int, changes: Sequence[Change]) -> Mapping[str, Any]:
+def measure(side: str, servers: int, changes: Sequence[FieldChange]) -> Mapping[str, Any]:
     """Return the speed of a side, the load of its servers, and what Paceline says of it while it runs."""
     with trials.service() as api:
         counts = api.home.path / "counts"

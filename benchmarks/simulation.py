@@ -16,9 +16,9 @@ from benchmarks.prediction import runs
 from benchmarks.protocols import Bench, Check, Result, Row, interval, written_rows
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import calibrations, costs, simulations
-from paceline.modelling.calibrations import Calibration, Measured
+from paceline.modelling.calibrations import Calibration, MeasuredRun
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 
 WORKERS, SERVERS, STEPS, LIMIT_SECONDS = 200, 20, 1000, 10.0
 #: Of each layout so many seconds are simulated, as many as were measured; their first are not counted.
@@ -60,8 +60,8 @@ def run(bench: Bench) -> list[Check]:
 def _large(seed: int) -> dict[str, Any]:
     """Simulate so many steps of each trainer of a large job."""
     workers = tuple(ReplicaId(Role.WORKER, index) for index in range(WORKERS))
-    layout = Layout(
-        servers=(Server(cores=4.0, host=None, step_bytes=2e5),) * SERVERS,
+    layout = ModelLayout(
+        servers=(ParameterServer(cores=4.0, host=None, step_bytes=2e5),) * SERVERS,
         trainers=(Trainers(replicas=workers, cores=1.0, host=None),),
         hosts=(),
         machine_cores=None,
@@ -74,7 +74,7 @@ def _large(seed: int) -> dict[str, Any]:
     return {"kind": _LARGE, "cpu_seconds": time.process_time() - start}
 
 
-def _simulated(calibration: Calibration, measured: Measured) -> dict[str, Any]:
+def _simulated(calibration: Calibration, measured: MeasuredRun) -> dict[str, Any]:
     """Simulate a layout that was measured."""
     network = costs.network(measured.layout, calibration.costs)
     done = simulations.simulate(*network, seed=0, seconds=_SECONDS, variation=_VARIATION)

@@ -20,10 +20,10 @@ from benchmarks.prediction.variants import Variant
 from benchmarks.protocols import Bench, Check, Result, Row, written_rows
 from paceline.model.studies.tunings import Objective
 from paceline.modelling import calibrations
-from paceline.modelling.calibrations import Measured
+from paceline.modelling.calibrations import MeasuredRun
 from paceline.tuning import candidates
 from paceline.tuning.candidates import Candidate
-from paceline.tuning.shapes import Shape
+from paceline.tuning.shapes import JobShape
 
 TRIALS, STARTS = 6, 20
 #: Of the best of the grid.
@@ -33,7 +33,7 @@ PACELINE, RANDOM, OPTUNA, DLROVER = "Paceline", "random", "optuna (TPE)", "DLRov
 #: its CPU (`local_optimizer.py`).
 _MARGINAL, _HOT = 0.2, 0.9
 
-Grid = Mapping[Variant, Measured]
+Grid = Mapping[Variant, MeasuredRun]
 #: From the grid and the layout to begin with, all that it asked for, in order.
 Way = Callable[[Grid, Variant, random.Random], list[Variant]]
 
@@ -58,7 +58,7 @@ def run(bench: Bench) -> list[Check]:
     return list(_checks(bench.rows, len(grid)))
 
 
-def _grid() -> dict[Variant, Measured]:
+def _grid() -> dict[Variant, MeasuredRun]:
     rows = written_rows("prediction")
     if not rows:
         raise NotHere("the layouts were not measured: python -m benchmarks prediction")
@@ -86,9 +86,9 @@ def _paceline(grid: Grid, start: Variant, _: random.Random) -> list[Variant]:
     return asked
 
 
-def _candidate(variant: Variant, measured: Measured) -> Candidate:
+def _candidate(variant: Variant, measured: MeasuredRun) -> Candidate:
     return Candidate(
-        shape=Shape(
+        shape=JobShape(
             servers=variant.servers,
             workers=variant.workers,
             server_cores=variant.server_cores,

@@ -20,7 +20,7 @@ from benchmarks.protocols import ROOT, Bench, Check, Result, Row, interval, repo
 from paceline import specs
 from paceline.model.studies.tunings import Objective
 from paceline.services.studying import tunings
-from paceline.services.studying.trials import Bed, Times
+from paceline.services.studying.trials import TrialRunner, TrialTimes
 
 BY_TURNS, BY_RUNS = "in turn", "a run each"
 WAYS = (BY_TURNS, BY_RUNS)
@@ -29,7 +29,7 @@ PAIRS, TRIALS = 3, 6
 #: By so much may the factors of both ways differ.
 ALIKE = 0.1
 #: A trial of ten seconds, as the demo has them.
-TIMES = Times(settle_seconds=3.0, window_seconds=10.0)
+TIMES = TrialTimes(settle_seconds=3.0, window_seconds=10.0)
 
 
 def run(bench: Bench) -> list[Check]:
@@ -106,7 +106,7 @@ def _tuned(kind: str, order: Sequence[str], *, quick: bool) -> Row:
 def _examples_per_second(source: str) -> float:
     """Run a job file and return what it trains."""
     with trials.service() as api:
-        bed = Bed(jobs=api, base=ROOT, study="turns", times=TIMES)
+        bed = TrialRunner(jobs=api, base=ROOT, study="turns", times=TIMES)
         found = bed.measure(source, "turns")
     if not found.speed:
         raise RuntimeError(f"a job file of a search does not train: {found.failure}")

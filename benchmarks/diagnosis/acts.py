@@ -78,7 +78,7 @@ def neighbours_on(replica: str, *, burners: int) -> Act:
         with contextlib.ExitStack() as stack:
             for number in range(burners):
                 group = f"{host}/neighbour-{number}"
-                site.groups.create(group, cgroups.Limits())
+                site.groups.create(group, cgroups.CgroupLimits())
                 stack.callback(site.groups.remove, group)
                 stack.enter_context(_burning(site, group))
             yield

@@ -16,7 +16,7 @@ from benchmarks.diagnosis import models
 from benchmarks.protocols import ROOT
 from paceline.examples.clicks import generate
 from paceline.model.jobs.job_specs import Host, JobSpec, RestartPolicy, RestartWhen, RoleSpec
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import Role
 
 SCRIPT = "benchmarks.diagnosis.train"
@@ -172,7 +172,7 @@ class Base:
                 self._role(Role.PS, kind.servers, kind.server_cores),
                 self._role(Role.WORKER, kind.workers, kind.worker_cores),
             ),
-            placement=Placement(
+            placement=PodPlacement(
                 strategy=PlacementStrategy.ISOLATE if kind.together else PlacementStrategy.ANY
             ),
             hosts=self._hosts(),

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.diagnosis.bases import PS_HOST, WORKER_HOST
 from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import Role
 
 _HOSTS = {Role.PS: PS_HOST, Role.WORKER: WORKER_HOST}
@@ -56,7 +56,7 @@ def hosts(spec: JobSpec, names: str, **fields: Any) -> JobSpec:
 
 def isolated(spec: JobSpec, on: tuple[Host, ...]) -> JobSpec:
     """Put parameter servers and workers on separate hosts, these."""
-    return dataclasses.replace(spec, hosts=on, placement=Placement(strategy=PlacementStrategy.ISOLATE))
+    return dataclasses.replace(spec, hosts=on, placement=PodPlacement(strategy=PlacementStrategy.ISOLATE))
 
 
 def cores(spec: JobSpec, of: Role) -> float | None:

@@ -151,7 +151,7 @@ def _dense_push(exchange: Any, pulled: Sequence[Any], gradients: Sequence[Any]) 
             else tf.math.unsorted_segment_sum(part, item.sent, item.parameter.shard.rows)
             for item, part in zip(items, cut, strict=True)
         ]
-    plain = [exchanges.Item(item.parameter) for item in items]
+    plain = [exchanges.ExchangedParameter(item.parameter) for item in items]
     received = exchange.push(plain, whole)
     return tuple(
         steps.Pushed(item.parameter, None, gradient) for item, gradient in zip(plain, received, strict=True)

@@ -49,7 +49,7 @@ def _quota(role: Role, share: float) -> Act:
         cores = changes.cores(site.spec, role)
         assert cores is not None, "the job limits its replicas"
         for replica in site.replicas(role):
-            site.groups.create(site.group(replica), cgroups.Limits(cpu_cores=cores * share))
+            site.groups.create(site.group(replica), cgroups.CgroupLimits(cpu_cores=cores * share))
         yield
 
     return act
@@ -132,7 +132,7 @@ class _Watching:
 
     def __init__(self, looker: diagnosis_runs.Looker) -> None:
         self._looker = looker
-        self._watch = finding_debounce.Watch()
+        self._watch = finding_debounce.FindingDebounce()
 
     def until(self, deadline: float, wanted: Collection[str]) -> list[str]:
         """Return the causes that are told of until a moment (of the monotonic clock), or until one that is

@@ -104,7 +104,7 @@ class Site:
     def limit(self) -> None:
         """Give hosts and replicas their CPU quotas again."""
         for group, cores in self._quotas():
-            self.groups.create(group, cgroups.Limits(cpu_cores=cores))
+            self.groups.create(group, cgroups.CgroupLimits(cpu_cores=cores))
 
     def _quota_file(self) -> tuple[Path, tuple[str, str]]:
         if self.groups.version == 1:

@@ -16,7 +16,7 @@ from benchmarks.prediction import published, runs, variants
 from benchmarks.protocols import Bench, Check, Result, Row
 from paceline.engines.local import machines
 from paceline.modelling import calibrations, predictions
-from paceline.modelling.calibrations import Measured
+from paceline.modelling.calibrations import MeasuredRun
 
 MEDIAN, NINETIETH, BINDS, OF_PUBLISHED = 0.10, 0.25, 0.9, 0.5
 PACELINE, OPTIMUS, DLROVER = "Paceline", "Optimus", "DLRover-RM"
@@ -38,12 +38,12 @@ def run(bench: Bench) -> list[Check]:
     return list(_checks(bench.rows))
 
 
-def told(rows: Sequence[Row]) -> dict[str, list[tuple[Measured, float, str | None]]]:
+def told(rows: Sequence[Row]) -> dict[str, list[tuple[MeasuredRun, float, str | None]]]:
     """Return by model each run that it did not learn from, the speed that it tells, and what binds."""
     learnt = [runs.measured(row) for row in rows if row["learnt"]]
     others = [runs.measured(row) for row in rows if not row["learnt"]]
     costs = calibrations.calibrated(learnt).costs
-    made: dict[str, list[tuple[Measured, float, str | None]]] = {PACELINE: []}
+    made: dict[str, list[tuple[MeasuredRun, float, str | None]]] = {PACELINE: []}
     for each in others:
         speed = predictions.speed(each.layout, costs)
         made[PACELINE].append((each, speed.steps_per_second, speed.binds))
@@ -105,7 +105,7 @@ def quantile(name: str, errors: Sequence[float], at: float, limit: float | None)
     )  # fmt: skip
 
 
-def _binds(run: Measured, told: str | None) -> bool | None:
+def _binds(run: MeasuredRun, told: str | None) -> bool | None:
     """Return whether what is told to bind is used up in truth; None: nothing that was measured is."""
     used = {
         f"cores of ps-{index}": cores / (server.cores or np.inf)

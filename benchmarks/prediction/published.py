@@ -8,21 +8,21 @@ import numpy as np
 import numpy.typing as npt
 from scipy import optimize
 
-from paceline.modelling.calibrations import Measured
-from paceline.modelling.layouts import Layout
+from paceline.modelling.calibrations import MeasuredRun
+from paceline.modelling.layouts import ModelLayout
 
 _Floats = npt.NDArray[np.float64]
 #: From a layout the terms of the time that each trainer takes for a step.
-Terms = Callable[[Layout], Sequence[float]]
+Terms = Callable[[ModelLayout], Sequence[float]]
 
 
-def optimus(layout: Layout) -> Sequence[float]:
+def optimus(layout: ModelLayout) -> Sequence[float]:
     """Return the terms of Optimus, asynchronous (Peng and others 2018, section 3.2)."""
     workers, servers = layout.trainer_count, len(layout.servers)
     return 1.0, workers / servers, float(workers), float(servers)
 
 
-def dlrover_rm(layout: Layout) -> Sequence[float]:
+def dlrover_rm(layout: ModelLayout) -> Sequence[float]:
     """Return the terms of DLRover-RM (Wang and others 2023): gradient, update, exchange, embedding, rest."""
     workers, servers = layout.trainer_count, len(layout.servers)
     worker_cores = np.mean([each.cores or 1.0 for each in layout.trainers for _ in each.replicas])
@@ -39,7 +39,7 @@ def dlrover_rm(layout: Layout) -> Sequence[float]:
     )
 
 
-def steps_per_second(terms: Terms, runs: Sequence[Measured], of: Layout) -> float:
+def steps_per_second(terms: Terms, runs: Sequence[MeasuredRun], of: ModelLayout) -> float:
     """Return the throughput that a model tells of a layout when it has learnt from runs."""
     rows: _Floats = np.array([terms(each.layout) for each in runs], dtype=float)
     seconds = np.array([each.layout.trainer_count / each.steps_per_second for each in runs])

@@ -16,8 +16,8 @@ from paceline import specs
 from paceline.model.jobs.job_specs import Host, JobSpec
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
-from paceline.modelling.calibrations import Measured
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.calibrations import MeasuredRun
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 from paceline.services.observing import recordings
 from paceline.services.studying import predictions
 
@@ -46,13 +46,13 @@ def recorded(spec: JobSpec) -> Recording:
             trials.end_job(api, run)
 
 
-def measured(row: Row) -> Measured:
+def measured(row: Row) -> MeasuredRun:
     """Return what a row says."""
     given = row["measured"]
     layout = given["layout"]
-    return Measured(
-        layout=Layout(
-            servers=tuple(Server(**each) for each in layout["servers"]),
+    return MeasuredRun(
+        layout=ModelLayout(
+            servers=tuple(ParameterServer(**each) for each in layout["servers"]),
             trainers=tuple(
                 Trainers(
                     replicas=tuple(ReplicaId(**replica) for replica in each["replicas"]),

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.agent import agent
-from paceline.model.measures.samples import Evaluation, StepReport
+from paceline.model.measures.samples import EvaluationReport, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.sources import spools
 
@@ -419,7 +419,7 @@ def test_a_bad_field_costs_that_field_alone(given, left, faults):
     assert report == {"type": "step", "at": 1.7e9, **left}
 
 
-@pytest.mark.parametrize(("kind", "record"), [("step", StepReport), ("evaluation", Evaluation)])
+@pytest.mark.parametrize(("kind", "record"), [("step", StepReport), ("evaluation", EvaluationReport)])
 def test_the_agent_knows_the_numbers_that_are_kept(kind, record):
     """It runs where Paceline is not, so that the names stand there as well."""
     names = {field.name for field in dataclasses.fields(record)} - {"replica", "attempt", "at"}

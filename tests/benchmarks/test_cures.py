@@ -11,7 +11,7 @@ from support.styles import STYLES, VERSIONS
 
 from benchmarks import cure_cells, cures
 from benchmarks.cure_cells import CELLS, RATE, REFUSED, STARTS, WAIT, Cell
-from paceline.model.variables.cures import CURES, Outcome, asked
+from paceline.model.variables.cures import CURES, CureOutcome, asked
 
 PRINTED = """\
 first step at 100.000000
@@ -98,8 +98,8 @@ def test_the_loss_is_that_of_the_last_steps_of_all_trainers() -> None:
 
 
 def test_a_cure_that_was_applied_somewhere_is_not_refused() -> None:
-    applied = Outcome(cure="a", version=1, is_applied=True, count=2, detail="x, y")
-    refused = Outcome(cure="a", version=1, is_applied=False, count=1, detail="amsgrad")
+    applied = CureOutcome(cure="a", version=1, is_applied=True, count=2, detail="x, y")
+    refused = CureOutcome(cure="a", version=1, is_applied=False, count=1, detail="amsgrad")
     assert cures.outcome([refused, applied, applied]) == {"applied": "2: x, y", "refused": None}
     assert cures.outcome([refused, refused]) == {"applied": None, "refused": "amsgrad"}
     assert cures.outcome([]) == {"applied": None, "refused": cures.NOTHING}

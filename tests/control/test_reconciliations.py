@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from support.examples import examples
 
 from paceline.control import commands, events, reconciliations, states
-from paceline.control.reconciliations import Progress, Sight, Stage
+from paceline.control.reconciliations import PodState, ReconcileProgress, Stage
 from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec, SuccessPolicy
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.roles import ReplicaId, Role
@@ -25,16 +25,18 @@ def job(**more: object) -> JobSpec:
     return JobSpec(name="job", roles=roles, **more)
 
 
-def running() -> Progress:
+def running() -> ReconcileProgress:
     """A job of a PS and a worker that both run."""
-    progress, _ = reconciliations.reconcile(Progress(state=states.initial(job())), (), 0.0, [events.Begin()])
+    progress, _ = reconciliations.reconcile(
+        ReconcileProgress(state=states.initial(job())), (), 0.0, [events.Begin()]
+    )
     progress, _ = reconciliations.reconcile(progress, [sight(PS), sight(WORKER)], 1.0)
     assert progress.state.phase is JobPhase.RUNNING
     return progress
 
 
-def sight(replica: ReplicaId, stage: Stage = Stage.RUNNING, attempt: int = 1, **more: object) -> Sight:
-    return Sight(replica=replica, attempt=attempt, stage=stage, **more)
+def sight(replica: ReplicaId, stage: Stage = Stage.RUNNING, attempt: int = 1, **more: object) -> PodState:
+    return PodState(replica=replica, attempt=attempt, stage=stage, **more)
 
 
 def launch(replica: ReplicaId, attempt: int = 1) -> commands.Launch:
@@ -42,7 +44,7 @@ def launch(replica: ReplicaId, attempt: int = 1) -> commands.Launch:
 
 
 def test_what_is_missing_is_launched_until_it_is_there() -> None:
-    progress = Progress(state=states.initial(job()))
+    progress = ReconcileProgress(state=states.initial(job()))
     progress, wanted = reconciliations.reconcile(progress, (), 0.0, [events.Begin()])
     assert wanted == [launch(PS), launch(WORKER)]
     progress, wanted = reconciliations.reconcile(progress, [sight(PS, Stage.COMING)], 0.0)
@@ -100,7 +102,9 @@ def test_an_operator_that_was_replaced_asks_the_ps_itself_once_the_trainers_have
 
 
 def test_a_ps_that_is_not_there_yet_when_its_job_is_stopped_is_not_launched() -> None:
-    progress, _ = reconciliations.reconcile(Progress(state=states.initial(job())), (), 0.0, [events.Begin()])
+    progress, _ = reconciliations.reconcile(
+        ReconcileProgress(state=states.initial(job())), (), 0.0, [events.Begin()]
+    )
     only_worker = [sight(WORKER, Stage.COMING)]
     progress, wanted = reconciliations.reconcile(progress, only_worker, 1.0, [events.StopRequested()])
     assert wanted == [commands.Terminate(replica=WORKER, attempt=1)]
@@ -119,8 +123,8 @@ class World(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.now = 0.0
-        self.kept: Progress | None = None
-        self.cluster: dict[tuple[ReplicaId, int], Sight] = {}
+        self.kept: ReconcileProgress | None = None
+        self.cluster: dict[tuple[ReplicaId, int], PodState] = {}
 
     def look(self, *requests: events.Event, executed: int = 1000) -> None:
         assert self.kept is not None
@@ -155,7 +159,7 @@ class World(RuleBasedStateMachine):
     @rule(success=st.sampled_from(SuccessPolicy), deadline=st.none() | st.just(60.0))
     def submit(self, success: SuccessPolicy, deadline: float | None) -> None:
         spec = job(success=success, active_deadline_seconds=deadline)
-        self.kept = Progress(state=states.initial(spec))
+        self.kept = ReconcileProgress(state=states.initial(spec))
         self.look(events.Begin())
 
     @precondition(lambda self: bool(self.cluster))

@@ -12,12 +12,12 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import diagnose, judged
 from paceline.diagnosing.progress.bound_parts import bound_part
 from paceline.diagnosing.situations import Situation
-from paceline.model.explanations.causes import Cause, Change
+from paceline.model.explanations.causes import Cause, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import Host
 from paceline.model.jobs.runs import RESIZED, JobEvent
-from paceline.model.measures.probes import Elasticity, Part, Probe, Unit
+from paceline.model.measures.probes import CutPart, Elasticity, Probe, RateUnit
 from paceline.model.measures.recordings import Recording
 
 LOADS = {
@@ -30,7 +30,7 @@ CPU_BOUND = Cause(name="ps-cpu-bound", what="ps-0 is busy.", severity=Severity.W
 
 
 def elasticity(*targets: str, value: float, knob: Knob = Knob.CPU) -> Elasticity:
-    part = Part(knob, targets)
+    part = CutPart(knob, targets)
     return Elasticity(part=part, value=value, low=value - 0.05, high=value + 0.05, cuts=2)
 
 
@@ -40,7 +40,7 @@ def probed(*found: Elasticity, at: float = cases.START + 10, **more: object) -> 
         began_at=at,
         ended_at=at + 9,
         ended="all is known",
-        unit=Unit.EXAMPLES,
+        unit=RateUnit.EXAMPLES,
         elasticities=found,
     )
     return cases.recording(LOADS, roles=ROLES, probes=(probe,), **more)
@@ -126,7 +126,7 @@ def test_what_binds_and_no_rule_names_is_a_cause_with_a_change() -> None:
     causes, _ = judged(Case.of(recording))
     (cause,) = (each for each in causes if each.name == "bound-part")
     assert cause.what == "By experiment the cores of ps-0 bind."
-    assert cause.changes == (Change(path=("spec", "overrides", "ps-0", "cpu"), value="1500m"),)
+    assert cause.changes == (FieldChange(path=("spec", "overrides", "ps-0", "cpu"), value="1500m"),)
     assert cause.gain is not None
     assert cause.gain.low < 1.5 < cause.gain.high
 

@@ -19,14 +19,14 @@ from paceline.diagnosing.scripts.missing_prefetches import no_prefetch
 from paceline.diagnosing.scripts.recovery_waits import recovery_wait
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.runs import CURED, SEEN, JobEvent
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.studies.tunings import Objective
 from paceline.model.variables import cures
 from paceline.model.variables.cures import Cure
-from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables.variable_plans import PlacementRule, Plan, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 from paceline.specs.edits import edits
 from paceline.tuning import moves
@@ -52,7 +52,7 @@ def planned(updates: tuple[str, ...], slots: int = 2) -> Plan:
         name="emb_user", shape=(2_000_000, 16), sparse=True, slots=slots, step_bytes=70_000.0,
         updates=updates, devices=("/job:ps/task:0",),
     )  # fmt: skip
-    return plan((table,), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    return plan((table,), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
 
 
 def busy(**more: Any) -> Recording:
@@ -65,7 +65,7 @@ def test_adam_of_a_script_that_is_seen_can_be_lazy() -> None:
     assert cause.what == (
         "Adam updates all 2,000,000 rows of emb_user in each step; a batch uses 530 of them."
     )
-    assert cause.changes == (Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
+    assert cause.changes == (FieldChange(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
     assert cause.next_steps == ()
 
 
@@ -86,7 +86,7 @@ def test_what_is_no_adam_or_cannot_be_changed_is_told_by_hand(recording: Recordi
 
 
 def test_adam_that_is_lazy_is_blamed_no_more() -> None:
-    outcome = cures.Outcome(cure="lazy-adam", version=1, is_applied=True, count=1, detail="emb_user")
+    outcome = cures.CureOutcome(cure="lazy-adam", version=1, is_applied=True, count=1, detail="emb_user")
     keras = busy(plan=planned(("Adam",)))
     assert found(dense_update, seen(keras))
     assert not found(dense_update, seen(keras, event(CURED, str(outcome))))
@@ -98,12 +98,12 @@ def test_a_giant_variable_of_such_a_script_can_be_cut_and_placed() -> None:
     whole = trace({("ps-0", "ids"): 9_000_000, ("ps-1", "kernel"): 300_000})
     (cause,) = found(giant_variable, seen(cases.recording(loads, traces=(whole,))))
     assert cause.changes == (
-        Change(path=("spec", "training", "partitioning", "strategy"), value="fixed"),
-        Change(path=("spec", "training", "variable_placement"), value="greedy"),
+        FieldChange(path=("spec", "training", "partitioning", "strategy"), value="fixed"),
+        FieldChange(path=("spec", "training", "variable_placement"), value="greedy"),
     )
     misplaced = trace({("ps-0", "one"): 4_000_000, ("ps-0", "two"): 4_000_000, ("ps-1", "kernel"): 300_000})
     (cause,) = found(uneven_placement, seen(cases.recording(loads, traces=(misplaced,))))
-    assert cause.changes == (Change(path=("spec", "training", "variable_placement"), value="greedy"),)
+    assert cause.changes == (FieldChange(path=("spec", "training", "variable_placement"), value="greedy"),)
 
 
 def waiting_for_input() -> Recording:
@@ -136,7 +136,7 @@ def test_what_a_script_asks_of_tensorflow_can_be_changed(
     (cause,) = found(rule, recording)
     assert cause.changes == ()
     (cause,) = found(rule, seen(recording))
-    assert cause.changes == (Change(path=("spec", "training", *cure.path), value=cure.example),)
+    assert cause.changes == (FieldChange(path=("spec", "training", *cure.path), value=cure.example),)
     asked = {"training": functools.reduce(lambda value, name: {name: value}, cure.path[::-1], cure.example)}
     done = dataclasses.replace(recording, run=cases.recording(TWO, spec=asked).run)
     (cause,) = found(rule, seen(done))
@@ -145,7 +145,9 @@ def test_what_a_script_asks_of_tensorflow_can_be_changed(
 
 def test_changes_can_be_written_into_a_job_file_that_has_no_training_section() -> None:
     source = "kind: TrainingJob\nspec:\n  command: [python, train.py]\n"
-    text = edits.edited(source, [Change(path=("spec", "training", *cures.LAZY_ADAM.path), value="lazy-adam")])
+    text = edits.edited(
+        source, [FieldChange(path=("spec", "training", *cures.LAZY_ADAM.path), value="lazy-adam")]
+    )
     assert text.endswith("  training:\n    optimizer:\n      name: lazy-adam\n")
 
 

@@ -24,9 +24,9 @@ from paceline.model.jobs.job_specs import CpuPolicy, Host, RoleSpec
 from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 REPLICAS = [ReplicaId.parse(name) for name in ("ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0")]
@@ -130,7 +130,7 @@ def _of(kind: type, **fixed: Any) -> st.SearchStrategy[Any]:
 KNOWN = {"replica": st.sampled_from(REPLICAS), "attempt": st.integers(1, 2), "at": TIMES}
 SAMPLES = _of(Sample, **KNOWN, interval_seconds=st.floats(0, 1e4))
 REPORTS = _of(StepReport, **KNOWN)
-EVALUATIONS = _of(Evaluation, **KNOWN)
+EVALUATIONS = _of(EvaluationReport, **KNOWN)
 ROWS = st.builds(
     ReplicaRow,
     replica=st.sampled_from(REPLICAS),
@@ -181,7 +181,7 @@ TRAININGS = st.none() | st.dictionaries(
 PLANS = st.none() | st.builds(
     lambda slots, size: plan(
         (Variable(name="ids", shape=(size, 4), sparse=True, slots=slots), Variable(name="b", shape=())),
-        servers=2, cut=Cut(), rule=PlacementRule.ROUND_ROBIN,
+        servers=2, cut=RowPartitioning(), rule=PlacementRule.ROUND_ROBIN,
     ),
     st.integers(0, 3),
     st.integers(1, 10**9),

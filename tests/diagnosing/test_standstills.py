@@ -13,7 +13,7 @@ from paceline.model.jobs.job_specs import JobSpec, MemoryGrowth, RestartPolicy, 
 from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
 from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
-from paceline.model.measures.recordings import Output
+from paceline.model.measures.recordings import OutputTail
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling.fits import Blocker, Fit
 
@@ -209,8 +209,8 @@ def test_what_it_wrote_last_says_why() -> None:
         row(W1, ReplicaPhase.FAILED, ExitReason(kind=ExitKind.ERROR, code=1), attempt=2),
     ]
     output = [
-        Output(replica=W1, attempt=1, lines=("ValueError: of an attempt before",)),
-        Output(replica=W1, attempt=2, lines=TRACEBACK),
+        OutputTail(replica=W1, attempt=1, lines=("ValueError: of an attempt before",)),
+        OutputTail(replica=W1, attempt=2, lines=TRACEBACK),
     ]
     cause = only(explain(situation(JobPhase.FAILED, replicas=rows, output=output)))
     assert cause.what == (
@@ -226,7 +226,7 @@ def test_what_it_wrote_last_says_why() -> None:
 
 def test_what_is_not_known_is_quoted_all_the_same() -> None:
     rows = [row(W0, ReplicaPhase.BACKING_OFF, ExitReason(kind=ExitKind.ERROR, code=1))]
-    output = [Output(replica=W0, attempt=1, lines=("my.BrokenError: " + "x" * 1000,))]
+    output = [OutputTail(replica=W0, attempt=1, lines=("my.BrokenError: " + "x" * 1000,))]
     cause = only(explain(situation(JobPhase.RESTARTING, replicas=rows, output=output)))
     assert cause.what == "The command of worker-0 failed (exit code 1)."
     assert cause.evidence[0].text.startswith("it wrote: my.BrokenError: xxx")
@@ -236,7 +236,9 @@ def test_what_is_not_known_is_quoted_all_the_same() -> None:
 def test_where_no_line_says_why_the_last_ones_are_quoted_and_said_to_be_the_last() -> None:
     rows = [row(W0, ReplicaPhase.FAILED, ExitReason(kind=ExitKind.ERROR, code=2), attempt=1)]
     output = [
-        Output(replica=W0, attempt=1, lines=("step 1", "tar: a.tgz: Cannot open: No such file or directory"))
+        OutputTail(
+            replica=W0, attempt=1, lines=("step 1", "tar: a.tgz: Cannot open: No such file or directory")
+        )
     ]
     cause = only(explain(situation(JobPhase.FAILED, replicas=rows, output=output)))
     assert cause.what == "The command of worker-0 failed (exit code 2). A file is not there: a.tgz."

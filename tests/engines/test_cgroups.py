@@ -60,7 +60,7 @@ def test_the_mounts_of_v1_are_found_with_joined_controllers() -> None:
 @needs_cgroups
 def test_kills_for_memory_are_counted(group: str) -> None:
     assert HIERARCHY is not None
-    HIERARCHY.create(group, cgroups.Limits(memory_bytes=16 << 20))
+    HIERARCHY.create(group, cgroups.CgroupLimits(memory_bytes=16 << 20))
     assert HIERARCHY.oom_kills(group) == 0
     assert in_group(group, "x = b'1' * (60 << 20)").returncode == -9
     assert HIERARCHY.oom_kills(group) == 1
@@ -73,7 +73,7 @@ def test_a_machine_without_cgroups_is_told_why(mountinfo: str) -> None:
 
 
 def test_limits_become_the_files_of_each_version() -> None:
-    limits = cgroups.Limits(cpu_cores=1.5, cores=(0, 3), memory_bytes=1024)
+    limits = cgroups.CgroupLimits(cpu_cores=1.5, cores=(0, 3), memory_bytes=1024)
     assert cgroups._settings(1, limits) == [
         ("cpu", "cpu.cfs_period_us", "100000"),
         ("cpu", "cpu.cfs_quota_us", "150000"),
@@ -88,7 +88,7 @@ def test_limits_become_the_files_of_each_version() -> None:
 
 
 def test_a_tiny_share_is_raised_to_what_the_kernel_accepts() -> None:
-    assert ("cpu", "cpu.max", "1000 100000") in cgroups._settings(2, cgroups.Limits(cpu_cores=0.001))
+    assert ("cpu", "cpu.max", "1000 100000") in cgroups._settings(2, cgroups.CgroupLimits(cpu_cores=0.001))
 
 
 def test_v2_hands_controllers_down_at_every_level(tmp_path: Path) -> None:
@@ -105,36 +105,36 @@ def test_v2_hands_controllers_down_at_every_level(tmp_path: Path) -> None:
 @needs_cgroups
 def test_a_cpu_quota_is_enforced(group: str) -> None:
     assert HIERARCHY is not None
-    HIERARCHY.create(group, cgroups.Limits(cpu_cores=0.2))
+    HIERARCHY.create(group, cgroups.CgroupLimits(cpu_cores=0.2))
     assert float(in_group(group, BURN).stdout) < 0.6
 
 
 @needs_cgroups
 def test_exclusive_cores_are_all_that_a_replica_sees(group: str) -> None:
     assert HIERARCHY is not None
-    HIERARCHY.create(group, cgroups.Limits(cores=(0,)))
+    HIERARCHY.create(group, cgroups.CgroupLimits(cores=(0,)))
     assert in_group(group, "import os; print(os.sched_getaffinity(0))").stdout == "{0}\n"
 
 
 @needs_cgroups
 def test_a_memory_limit_kills(group: str) -> None:
     assert HIERARCHY is not None
-    HIERARCHY.create(group, cgroups.Limits(memory_bytes=32 * 2**20))
+    HIERARCHY.create(group, cgroups.CgroupLimits(memory_bytes=32 * 2**20))
     assert in_group(group, "x = b'1' * (200 * 2**20)").returncode == -9
 
 
 @needs_cgroups
 def test_limits_of_a_host_hold_for_its_replicas_together(group: str) -> None:
     assert HIERARCHY is not None
-    HIERARCHY.create(group, cgroups.Limits(cpu_cores=0.2))
-    HIERARCHY.create(f"{group}/replica", cgroups.Limits(memory_bytes=2**30))
+    HIERARCHY.create(group, cgroups.CgroupLimits(cpu_cores=0.2))
+    HIERARCHY.create(f"{group}/replica", cgroups.CgroupLimits(memory_bytes=2**30))
     assert float(in_group(f"{group}/replica", BURN).stdout) < 0.6
 
 
 @needs_cgroups
 def test_removing_a_group_ends_everything_in_it(group: str) -> None:
     assert HIERARCHY is not None
-    HIERARCHY.create(f"{group}/a/b", cgroups.Limits())
+    HIERARCHY.create(f"{group}/a/b", cgroups.CgroupLimits())
     enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in HIERARCHY.folders(f"{group}/a/b"))
     # The shell goes on when its children are killed before it.
     script = f"{enter} trap '' TERM; sleep 60 & setsid sleep 60 & wait; sleep 60"

@@ -20,7 +20,7 @@ def test_a_watch_reports_each_end_once_and_not_earlier() -> None:
         subprocess.Popen(["cat"], stdin=subprocess.PIPE) as first,
         subprocess.Popen(["sleep", "60"]) as second,
     ):
-        watch = processes.Watch()
+        watch = processes.ExitWatch()
         assert watch.add(first.pid)
         assert watch.add(second.pid)
         assert watch.wait(0.0) == []
@@ -35,7 +35,7 @@ def test_a_watch_reports_each_end_once_and_not_earlier() -> None:
 def test_a_process_that_is_gone_cannot_be_watched() -> None:
     with subprocess.Popen(["true"]) as process:
         process.wait()
-    assert not processes.Watch().add(process.pid)
+    assert not processes.ExitWatch().add(process.pid)
     processes.kill([process.pid])
     processes.terminate(process.pid)
 

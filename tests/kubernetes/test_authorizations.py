@@ -23,7 +23,7 @@ from support.rights import Right
 from support.site_routes import Asked
 
 from paceline.surfaces.web.applications import application
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "server"
 SHIPPED = [
@@ -145,7 +145,7 @@ def test_a_role_may_what_the_table_says(
     server: Server, tokens: dict[str, str], requests: list[Asked], role: str
 ) -> None:
     # The cluster adds what is shipped to its own roles a moment after it was applied.
-    looked = Asked("GET", "/api/v1/jobs", Operation.LIST)
+    looked = Asked("GET", "/api/v1/jobs", ApiOperation.LIST)
     until(lambda: ask(server, looked, NAMESPACE, tokens["view"])[0] == 200, server.log.read_text)
     for each in requests:
         status, said = ask(server, each, NAMESPACE, tokens[role])
@@ -155,7 +155,8 @@ def test_a_role_may_what_the_table_says(
         else:
             assert status == 403, (each, said)
             assert (
-                f"user-{role} may not do this in {NAMESPACE}" in said or each.operation is Operation.CLUSTER
+                f"user-{role} may not do this in {NAMESPACE}" in said
+                or each.operation is ApiOperation.CLUSTER
             )
 
 
@@ -165,7 +166,7 @@ def test_a_role_in_one_namespace_is_none_in_another(
 ) -> None:
     for each in requests:
         status, said = ask(server, each, OTHER, tokens[role])
-        assert (status == 403) == (each.operation is not Operation.ASK), (each, said)
+        assert (status == 403) == (each.operation is not ApiOperation.ASK), (each, said)
 
 
 def test_no_caller_is_let_in_without_a_token_that_is_known(server: Server, requests: list[Asked]) -> None:
@@ -179,7 +180,7 @@ def test_a_token_that_is_taken_back_counts_no_more(server: Server, tokens: dict[
         [{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "gone", "namespace": NAMESPACE}}]
     )
     token = clusters.service_token("gone", NAMESPACE)
-    looked = Asked("GET", "/api/v1/codes", Operation.ASK)
+    looked = Asked("GET", "/api/v1/codes", ApiOperation.ASK)
     until(lambda: ask(server, looked, NAMESPACE, token)[0] == 200, server.log.read_text)
     kubectl("delete", "serviceaccount", "gone", "-n", NAMESPACE)
     until(lambda: ask(server, looked, NAMESPACE, token)[0] == 401, server.log.read_text)

@@ -26,7 +26,7 @@ from paceline import specs
 from paceline.engines.kubernetes import kinds
 from paceline.errors import PacelineError
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
 from paceline.surfaces import api, composition
@@ -38,7 +38,7 @@ def job(name: str = "clicks", **labels: str) -> JobSpec:
     roles = tuple(RoleSpec(role=role, cpu_cores=1.0, memory_bytes=1 << 28) for role in (Role.PS, Role.WORKER))
     return JobSpec(
         name=name, image="localhost/work:1", command=("sleep", "3600"), roles=roles, labels=labels,
-        placement=Placement(node_selector={"paceline.dev/hollow": "true"}), termination_grace_seconds=1.0,
+        placement=PodPlacement(node_selector={"paceline.dev/hollow": "true"}), termination_grace_seconds=1.0,
     )  # fmt: skip
 
 

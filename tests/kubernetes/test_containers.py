@@ -29,14 +29,14 @@ from support.real_clusters import (
 from support.styles import STYLES, Style
 
 from paceline.engines.kubernetes import kinds
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Objective
 from paceline.services.studying.live_changes import Changer
-from paceline.services.studying.trials import Times
+from paceline.services.studying.trials import TrialTimes
 from paceline.specs.job_file import custom_resources
 from paceline.surfaces import composition
 
@@ -296,12 +296,14 @@ def test_a_change_that_makes_a_job_slower_is_tried_out_and_undone(
     file = tmp_path / "job.yaml"
     file.write_text(clicks.replace("clicks}", "changed}").replace("epochs: 2", "epochs: 1000"))
     paceline("submit", str(file), "-n", NAMESPACE)
-    smaller = Change(path=("spec", "training", "batch_size"), value=16)
+    smaller = FieldChange(path=("spec", "training", "batch_size"), value=16)
     proposal = Proposal(name="smaller-batches", what="", changes=(smaller,), gain=None, basis="")
     store = f"sqlite:///{operator_home}/paceline.db"
     with composition.opened_cluster(namespace=NAMESPACE, home=operator_home, store=store) as jobs:
         changer = Changer(
-            jobs=jobs, objective=Objective(), times=Times(start_seconds=15 * MINUTES, window_seconds=10.0)
+            jobs=jobs,
+            objective=Objective(),
+            times=TrialTimes(start_seconds=15 * MINUTES, window_seconds=10.0),
         )
         jobs.wait("changed", timeout_seconds=15 * MINUTES, until=lambda run: run.phase is JobPhase.RUNNING)
         done = changer.change("changed", proposal)

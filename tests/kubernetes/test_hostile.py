@@ -20,7 +20,7 @@ from support.real_clusters import (
 
 from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings
@@ -40,7 +40,7 @@ def job(name: str = "hostile", **more: Any) -> JobSpec:
         name=name,
         image="localhost/work:1",
         roles=(RoleSpec(role=Role.WORKER, cpu_cores=1.0, memory_bytes=1 << 28),),
-        placement=Placement(node_selector={"paceline.dev/hollow": "true"}),
+        placement=PodPlacement(node_selector={"paceline.dev/hollow": "true"}),
         termination_grace_seconds=1.0,
         **fields,
     )

@@ -22,8 +22,8 @@ from support.real_clusters import (
 
 from paceline import specs
 from paceline.engines.kubernetes import kinds, leases
-from paceline.model.jobs.job_specs import FitPolicy, JobSpec, RoleSpec, Scheduling
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.job_specs import FitPolicy, JobSpec, RoleSpec, SchedulingSpec
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import Role
 from paceline.surfaces import composition
 
@@ -43,7 +43,7 @@ def job(
         image="localhost/work:1",
         command=("sleep", "3600"),
         roles=roles,
-        placement=Placement(strategy=strategy, node_selector=HOLLOW),  # type: ignore[arg-type]
+        placement=PodPlacement(strategy=strategy, node_selector=HOLLOW),  # type: ignore[arg-type]
         termination_grace_seconds=1.0,
         **more,  # type: ignore[arg-type]
     )
@@ -171,7 +171,7 @@ def test_jobs_that_do_not_fit_together_run_one_after_the_other(operator: Operato
 
 
 def test_what_cannot_ever_fit_says_so(operator: OperatorProcess) -> None:
-    submit(job("huge", cores=200.0, scheduling=Scheduling(fit=FitPolicy.FAIL)))
+    submit(job("huge", cores=200.0, scheduling=SchedulingSpec(fit=FitPolicy.FAIL)))
     until_phase("huge", "failed")
     assert "too little CPU for 200 cores" in status("huge")["message"]
 

@@ -20,7 +20,7 @@ from support.real_clusters import (
 )  # fmt: skip
 
 from paceline.engines.kubernetes import kinds
-from paceline.model.jobs.job_specs import Scheduling
+from paceline.model.jobs.job_specs import SchedulingSpec
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 QUEUES = """
@@ -51,7 +51,7 @@ def volcano(upstream: None) -> Iterator[None]:
 
 
 def test_a_job_goes_through_volcano_once_its_queue_is_there(volcano: None, operator: OperatorProcess) -> None:
-    submit(job("queued", scheduling=Scheduling(queue="night")))
+    submit(job("queued", scheduling=SchedulingSpec(queue="night")))
     until(lambda: "no queue night" in status("queued").get("message", ""), lambda: status("queued"))
     assert pods("queued") == []
     kubectl("create", "-f", "-", given=NIGHT)

@@ -26,7 +26,7 @@ from paceline.control.resizings import Resize
 from paceline.engines.kubernetes import kinds
 from paceline.errors import Conflict, EngineError
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.jobs.runs import NOT_RESIZED
 from paceline.model.roles import Role
 from paceline.services.cluster.jobs import ClusterJobs
@@ -72,7 +72,7 @@ def sized_job(where: dict[str, str], policy: CpuPolicy = CpuPolicy.SHARED, cores
         image=BUSYBOX,
         command=("sleep", "3600"),
         roles=(ps, worker),
-        placement=Placement(node_selector=where),
+        placement=PodPlacement(node_selector=where),
         termination_grace_seconds=1.0,
     )
 
@@ -206,7 +206,7 @@ def test_many_are_resized_at_once_and_by_one_at_a_time(operator: OperatorProcess
         RoleSpec(role=Role.PS, replicas=4, cpu_cores=1.0, memory_bytes=256 * MIB),
         RoleSpec(role=Role.WORKER, replicas=16, cpu_cores=1.0, memory_bytes=256 * MIB),
     )
-    placed = Placement(node_selector=HOLLOW)
+    placed = PodPlacement(node_selector=HOLLOW)
     running(JobSpec(name=NAME, image=BUSYBOX, command=("train",), roles=roles, placement=placed))
     over = threading.Event()
     say_what_pods_have()

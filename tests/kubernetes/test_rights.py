@@ -28,7 +28,7 @@ from paceline.engines.kubernetes import kinds, leases
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 from paceline.rendering import pods, volcano
 from paceline.rendering.surroundings import Surroundings
@@ -71,7 +71,7 @@ def job(name: str, **more: Any) -> JobSpec:
         image="localhost/work:1",
         command=("sleep", "3600"),
         roles=(RoleSpec(role=Role.WORKER, cpu_cores=1.0, memory_bytes=1 << 28),),
-        placement=Placement(node_selector={"paceline.dev/hollow": "true"}),
+        placement=PodPlacement(node_selector={"paceline.dev/hollow": "true"}),
         termination_grace_seconds=1.0,
         **more,
     )

@@ -19,8 +19,8 @@ from support.real_clusters import (
     until_phase,
 )  # fmt: skip
 
-from paceline.model.jobs.job_specs import FitPolicy, JobSpec, RestartPolicy, RoleSpec, Scheduling
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.job_specs import FitPolicy, JobSpec, RestartPolicy, RoleSpec, SchedulingSpec
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 
 HOLLOW = {"paceline.dev/hollow": "true"}
@@ -34,7 +34,7 @@ def job(cores: float = 1.0, **more: Any) -> JobSpec:
     )
     return JobSpec(
         name="clicks", image="localhost/work:1", command=("sleep", "3600"), roles=roles,
-        placement=Placement(node_selector=HOLLOW), termination_grace_seconds=1.0, **more,
+        placement=PodPlacement(node_selector=HOLLOW), termination_grace_seconds=1.0, **more,
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def test_it_waits_for_room(operator: OperatorProcess) -> None:
 
 
 def test_the_scheduler_finds_no_node(operator: OperatorProcess) -> None:
-    submit(job(cores=200.0, scheduling=Scheduling(fit=FitPolicy.OFF)))
+    submit(job(cores=200.0, scheduling=SchedulingSpec(fit=FitPolicy.OFF)))
     until(lambda: [each["name"] for each in why()["causes"]] == ["unschedulable"], why)
     seen = cause()
     assert "Insufficient cpu" in seen["evidence"][0]["text"]
@@ -108,7 +108,7 @@ def test_no_operator_runs(operator: OperatorProcess) -> None:
 def test_a_quota_keeps_its_pods_out(operator: OperatorProcess) -> None:
     kubectl("create", "quota", "tight", "--hard=pods=1", "-n", NAMESPACE)
     try:
-        off = dataclasses.replace(job(), scheduling=Scheduling(fit=FitPolicy.OFF))
+        off = dataclasses.replace(job(), scheduling=SchedulingSpec(fit=FitPolicy.OFF))
         submit(off)
         until(lambda: "quota" in [each["name"] for each in why()["causes"]], why)
     finally:

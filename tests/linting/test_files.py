@@ -15,7 +15,9 @@ THERE = ("/jobs/there.py", "/jobs/sub/there.py", "/jobs/there.sh", "/bin/sh", "/
 def lint(spec: str) -> tuple[Finding, ...]:
     text = f"apiVersion: paceline.dev/v1alpha1\nkind: TrainingJob\nmetadata: {{name: x}}\nspec:\n{spec}\n"
     job = specs.parse_job(text, "job.yaml")
-    return linting.lint_place(linting.Place(job=job, base="/jobs", is_missing=lambda path: path not in THERE))
+    return linting.lint_place(
+        linting.LocalJobFile(job=job, base="/jobs", is_missing=lambda path: path not in THERE)
+    )
 
 
 def of_command(*command: str, more: str = "") -> tuple[Finding, ...]:

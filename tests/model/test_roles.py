@@ -52,4 +52,4 @@ def test_severities_are_ordered() -> None:
         for severity in (findings.Severity.INFO, findings.Severity.WARNING, findings.Severity.ERROR)
     ]
     assert ranks == sorted(ranks)
-    assert str(findings.Position(file="a", line=1, column=2)) == "a:1:2"
+    assert str(findings.TextPosition(file="a", line=1, column=2)) == "a:1:2"

@@ -9,9 +9,9 @@ import pytest
 from support.layouts import measured, workers
 
 from paceline.modelling import calibrations, predictions
-from paceline.modelling.calibrations import Measured
+from paceline.modelling.calibrations import MeasuredRun
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 
 TRUE = Costs(
     trainer_seconds=0.006,
@@ -25,9 +25,9 @@ TRUE = Costs(
 )
 
 
-def layout(trainers: int, step_bytes: list[float], cores: float = 0.5) -> Layout:
-    return Layout(
-        servers=tuple(Server(cores=cores, host=None, step_bytes=each) for each in step_bytes),
+def layout(trainers: int, step_bytes: list[float], cores: float = 0.5) -> ModelLayout:
+    return ModelLayout(
+        servers=tuple(ParameterServer(cores=cores, host=None, step_bytes=each) for each in step_bytes),
         trainers=(Trainers(replicas=workers(trainers), cores=1.0, host=None),),
         hosts=(),
         machine_cores=16.0,
@@ -35,7 +35,7 @@ def layout(trainers: int, step_bytes: list[float], cores: float = 0.5) -> Layout
     )
 
 
-def run(given: Layout) -> Measured:
+def run(given: ModelLayout) -> MeasuredRun:
     return measured(given, TRUE)
 
 

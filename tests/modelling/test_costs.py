@@ -11,7 +11,7 @@ from support.layouts import workers
 from paceline.model.jobs.job_specs import Host
 from paceline.modelling import costs, predictions
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 
 COSTS = Costs(
     trainer_seconds=0.01,
@@ -25,9 +25,9 @@ COSTS = Costs(
 )
 
 
-def layout(**fields: Any) -> Layout:
-    server = Server(cores=1.0, host=None, step_bytes=1e6)
-    plain = Layout(
+def layout(**fields: Any) -> ModelLayout:
+    server = ParameterServer(cores=1.0, host=None, step_bytes=1e6)
+    plain = ModelLayout(
         servers=(server, server),
         trainers=(Trainers(replicas=workers(2), cores=1.0, host=None),),
         hosts=(),
@@ -51,7 +51,7 @@ def test_a_step_computes_and_then_visits_all_servers() -> None:
 
 def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
     hosts = tuple(Host(name=name, cpu_cores=2.0, bandwidth_bits_per_second=80_000_000) for name in "ab")
-    servers = tuple(Server(cores=None, host=name, step_bytes=1e6) for name in "ab")
+    servers = tuple(ParameterServer(cores=None, host=name, step_bytes=1e6) for name in "ab")
     trainers = (Trainers(replicas=workers(3), cores=None, host="b"),)
     given = layout(hosts=hosts, servers=servers, trainers=trainers, machine_cores=2.0)
     resources, (crew,) = costs.network(given, COSTS)
@@ -86,14 +86,14 @@ def test_inputs_bind_when_they_bring_less_than_is_asked_for() -> None:
 
 
 def test_more_background_than_cores_leaves_a_little() -> None:
-    small = layout(servers=(Server(cores=0.005, host=None, step_bytes=0.0),))
+    small = layout(servers=(ParameterServer(cores=0.005, host=None, step_bytes=0.0),))
     rates = {each.name: each.rate for each in costs.network(small, COSTS)[0]}
     assert rates["cores of ps-0"] == pytest.approx(0.0005)
 
 
 def test_what_binds_decides_what_more_of_it_brings() -> None:
-    small = layout(servers=(Server(cores=0.1, host=None, step_bytes=1e6),))
-    twice = layout(servers=(Server(cores=0.19, host=None, step_bytes=1e6),))
+    small = layout(servers=(ParameterServer(cores=0.1, host=None, step_bytes=1e6),))
+    twice = layout(servers=(ParameterServer(cores=0.19, host=None, step_bytes=1e6),))
     now, then = predictions.speed(small, COSTS), predictions.speed(twice, COSTS)
     assert max(now.uses, key=now.uses.__getitem__) == "cores of ps-0"
     assert then.steps_per_second == pytest.approx(2 * now.steps_per_second, rel=0.02)

@@ -11,27 +11,30 @@ from support.layouts import COSTS, measured, workers
 
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import Host
-from paceline.model.measures.probes import Elasticity, Part
+from paceline.model.measures.probes import CutPart, Elasticity
 from paceline.modelling import calibrations, elasticities, predictions
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 
-LAYOUT = Layout(
-    servers=(Server(cores=0.2, host="a", step_bytes=4e5), Server(cores=0.5, host="b", step_bytes=1e4)),
+LAYOUT = ModelLayout(
+    servers=(
+        ParameterServer(cores=0.2, host="a", step_bytes=4e5),
+        ParameterServer(cores=0.5, host="b", step_bytes=1e4),
+    ),
     trainers=(Trainers(replicas=workers(3), cores=1.0, host=None),),
     hosts=(Host(name="a", bandwidth_bits_per_second=100_000_000), Host(name="b")),
     machine_cores=16.0,
     batch_size=512,
 )
-PS0, PS1 = Part(Knob.CPU, ("ps-0",)), Part(Knob.CPU, ("ps-1",))
-LINK, ALL = Part(Knob.LINK, ("a", "b")), Part(Knob.CPU, ("worker-0", "worker-1", "worker-2"))
+PS0, PS1 = CutPart(Knob.CPU, ("ps-0",)), CutPart(Knob.CPU, ("ps-1",))
+LINK, ALL = CutPart(Knob.LINK, ("a", "b")), CutPart(Knob.CPU, ("worker-0", "worker-1", "worker-2"))
 
 
-def speed(layout: Layout, costs: Costs = COSTS) -> float:
+def speed(layout: ModelLayout, costs: Costs = COSTS) -> float:
     return predictions.speed(layout, costs).steps_per_second
 
 
-def probed(parts: Sequence[Part], costs: Costs = COSTS, layout: Layout = LAYOUT) -> list[Elasticity]:
+def probed(parts: Sequence[CutPart], costs: Costs = COSTS, layout: ModelLayout = LAYOUT) -> list[Elasticity]:
     """What a probe without noise finds in a job of such costs."""
     found = []
     for part in parts:
@@ -47,14 +50,14 @@ def probed(parts: Sequence[Part], costs: Costs = COSTS, layout: Layout = LAYOUT)
     [
         (PS0, (0.14, 0.5), 100_000_000, [(3, 1.0)]),
         (ALL, (0.2, 0.5), 100_000_000, [(3, 0.7)]),
-        (Part(Knob.CPU, ("worker-1",)), (0.2, 0.5), 100_000_000, [(2, 1.0), (1, 0.7)]),
+        (CutPart(Knob.CPU, ("worker-1",)), (0.2, 0.5), 100_000_000, [(2, 1.0), (1, 0.7)]),
         (LINK, (0.2, 0.5), 70_000_000, [(3, 1.0)]),
-        (Part(Knob.PAUSE, ("worker-2",)), (0.2, 0.5), 100_000_000, [(2, 1.0)]),
+        (CutPart(Knob.PAUSE, ("worker-2",)), (0.2, 0.5), 100_000_000, [(2, 1.0)]),
     ],
-    ids=lambda each: each.name if isinstance(each, Part) else "",
+    ids=lambda each: each.name if isinstance(each, CutPart) else "",
 )
 def test_what_is_cut_of_a_layout(
-    part: Part, cores: tuple[float, ...], link: int, trainers: list[tuple[int, float]]
+    part: CutPart, cores: tuple[float, ...], link: int, trainers: list[tuple[int, float]]
 ) -> None:
     found = elasticities.cut(LAYOUT, part, 0.7)
     assert found is not None
@@ -64,9 +67,9 @@ def test_what_is_cut_of_a_layout(
 
 
 @pytest.mark.parametrize(
-    "part", [Part(Knob.WEIGHT, ("ps-0",)), Part(Knob.LINK, ("b",)), Part(Knob.CPU, ("evaluator-0",))]
+    "part", [CutPart(Knob.WEIGHT, ("ps-0",)), CutPart(Knob.LINK, ("b",)), CutPart(Knob.CPU, ("evaluator-0",))]
 )
-def test_a_part_that_the_model_does_not_know(part: Part) -> None:
+def test_a_part_that_the_model_does_not_know(part: CutPart) -> None:
     assert elasticities.cut(LAYOUT, part, 0.7) is None
     unknown = Elasticity(part=part, value=1.0, low=0.9, high=1.1, cuts=2)
     calibration = calibrations.calibrated([measured(LAYOUT, COSTS)])
@@ -75,7 +78,7 @@ def test_a_part_that_the_model_does_not_know(part: Part) -> None:
 
 
 def test_the_last_trainer_that_stands_still_leaves_nothing_to_compute() -> None:
-    part = Part(Knob.PAUSE, ("worker-0",))
+    part = CutPart(Knob.PAUSE, ("worker-0",))
     alone = dataclasses.replace(LAYOUT, trainers=(Trainers(replicas=workers(1), cores=1.0, host=None),))
     still = Elasticity(part=part, value=1.0, low=0.9, high=1.1, cuts=1)
     assert list(elasticities.probed(alone, [still])) == []

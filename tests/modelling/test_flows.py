@@ -9,18 +9,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.modelling import flows
-from paceline.modelling.resources import Crew, Resource
+from paceline.modelling.resources import Resource, TrainerGroup
 
 QUOTA = Resource(name="ps-0", rate=0.5, peak=1.0, burst=0.05)
 LINK = Resource(name="link", rate=1e6)
 
 
-def crew(trainers: int = 1, own: float = 0.0, **draws: float) -> Crew:
+def crew(trainers: int = 1, own: float = 0.0, **draws: float) -> TrainerGroup:
     visits = ({name.replace("_", "-"): units for name, units in draws.items()},)
-    return Crew(name="workers", trainers=trainers, own_seconds=own, phases=(visits,))
+    return TrainerGroup(name="workers", trainers=trainers, own_seconds=own, phases=(visits,))
 
 
-def speed(resources: list[Resource], *crews: Crew) -> float:
+def speed(resources: list[Resource], *crews: TrainerGroup) -> float:
     return sum(flows.flow(resources, crews).steps_per_second.values())
 
 
@@ -57,34 +57,36 @@ def test_a_visit_larger_than_the_burst_waits_for_the_rate() -> None:
 
 
 def test_visits_side_by_side_take_as_long_as_the_longest() -> None:
-    both = Crew(name="workers", trainers=1, phases=(({"one": 1.0}, {"other": 3.0}),))
+    both = TrainerGroup(name="workers", trainers=1, phases=(({"one": 1.0}, {"other": 3.0}),))
     resources = [Resource(name="one", rate=1.0), Resource(name="other", rate=1.0)]
     assert speed(resources, both) == pytest.approx(1 / 3)
-    in_turn = Crew(name="workers", trainers=1, phases=(({"one": 1.0},), ({"other": 3.0},)))
+    in_turn = TrainerGroup(name="workers", trainers=1, phases=(({"one": 1.0},), ({"other": 3.0},)))
     assert speed(resources, in_turn) == pytest.approx(1 / 4)
 
 
 def test_two_visits_to_one_host_share_its_link_and_its_cores() -> None:
     cores = Resource(name="cores", rate=2.0, peak=1.0)
-    two = Crew(name="workers", trainers=1, phases=(({"cores": 0.1}, {"cores": 0.1}),))
-    three = Crew(name="workers", trainers=1, phases=(({"cores": 0.1},) * 3,))
+    two = TrainerGroup(name="workers", trainers=1, phases=(({"cores": 0.1}, {"cores": 0.1}),))
+    three = TrainerGroup(name="workers", trainers=1, phases=(({"cores": 0.1},) * 3,))
     assert speed([cores], two) == pytest.approx(10.0)
     assert speed([cores], three) == pytest.approx(1 / 0.15)
 
 
 def test_steps_in_flight_overlap() -> None:
-    two = Crew(name="workers", trainers=1, steps_in_flight=2, phases=(({"link": 5000.0},),), own_seconds=0.1)
+    two = TrainerGroup(
+        name="workers", trainers=1, steps_in_flight=2, phases=(({"link": 5000.0},),), own_seconds=0.1
+    )
     assert speed([LINK], two) == pytest.approx(2 * speed([LINK], crew(own=0.1, link=5000)), rel=0.06)
 
 
 def test_trainers_with_a_resource_each_do_not_wait_for_each_other() -> None:
-    alone = Crew(name="workers", trainers=1, own_seconds=0.01, phases=(({"cpu": 0.02},),))
-    many = Crew(name="workers", trainers=8, own_seconds=0.01, phases=(({"cpu": 0.02},),))
+    alone = TrainerGroup(name="workers", trainers=1, own_seconds=0.01, phases=(({"cpu": 0.02},),))
+    many = TrainerGroup(name="workers", trainers=8, own_seconds=0.01, phases=(({"cpu": 0.02},),))
     own = [Resource(name="cpu", rate=1.0, copies=8)]
     assert speed(own, many) == pytest.approx(8 * speed([Resource(name="cpu", rate=1.0)], alone))
     assert flows.flow(own, [many]).uses["cpu"] == pytest.approx(2 / 3)
     shared = [Resource(name="cpu", rate=1.0, copies=2)]
-    four = Crew(name="workers", trainers=4, own_seconds=0.01, phases=(({"cpu": 0.02},),))
+    four = TrainerGroup(name="workers", trainers=4, own_seconds=0.01, phases=(({"cpu": 0.02},),))
     assert speed(shared, many) == pytest.approx(2 * speed([Resource(name="cpu", rate=1.0)], four))
 
 
@@ -118,7 +120,7 @@ def test_no_resource_gives_more_than_it_has_and_no_crew_is_faster_than_alone(
         for place, (rate, burst) in enumerate(zip(rates, bursts, strict=False))
     ]
     made = [
-        Crew(
+        TrainerGroup(
             name=f"crew {number}",
             trainers=trainers,
             own_seconds=own,
@@ -150,7 +152,9 @@ def test_waits_that_take_turns_for_ever_come_to_an_end(monkeypatch: pytest.Monke
     quotas = [Resource(name=f"ps-{n}", rate=0.06, peak=1.0, burst=0.006) for n in range(2)]
     machine = Resource(name="machine", rate=1.9, peak=1.0)
     visits = ({"ps-0": 1.606615e-3, "machine": 1.606615e-3}, {"ps-1": 1.606609e-3, "machine": 1.606609e-3})
-    found = [Crew(name=f"workers-{n}", trainers=1, own_seconds=4e-3, phases=(visits,)) for n in range(2)]
+    found = [
+        TrainerGroup(name=f"workers-{n}", trainers=1, own_seconds=4e-3, phases=(visits,)) for n in range(2)
+    ]
     together = sum(flows.flow([*quotas, machine], found).steps_per_second.values())
     assert together == pytest.approx(flows.FULL * 0.06 / 1.606615e-3, rel=0.01)
     assert rounds < 100
@@ -167,7 +171,7 @@ def test_networks_side_by_side_flow_as_each_does_alone(given: list[list[tuple[in
         (
             [LINK, QUOTA],
             [
-                Crew(
+                TrainerGroup(
                     name=f"crew-{number}",
                     trainers=trainers,
                     own_seconds=own,

@@ -8,11 +8,11 @@ import pytest
 from support.layouts import COSTS, workers
 
 from paceline.modelling import calibrations, forecasts, predictions
-from paceline.modelling.calibrations import Measured
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.calibrations import MeasuredRun
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 
-SERVER = Server(cores=0.2, host=None, step_bytes=5e5)
-LAYOUT = Layout(
+SERVER = ParameterServer(cores=0.2, host=None, step_bytes=5e5)
+LAYOUT = ModelLayout(
     servers=(SERVER,),
     trainers=(Trainers(replicas=workers(4), cores=1.0, host=None),),
     hosts=(),
@@ -21,9 +21,9 @@ LAYOUT = Layout(
 )
 
 
-def measured(times: float = 1.0) -> Measured:
+def measured(times: float = 1.0) -> MeasuredRun:
     found = predictions.speed(LAYOUT, COSTS)
-    return Measured(
+    return MeasuredRun(
         layout=LAYOUT,
         steps_per_second=found.steps_per_second * times,
         trainer_cores=found.trainer_cores * times,
@@ -31,7 +31,7 @@ def measured(times: float = 1.0) -> Measured:
     )
 
 
-def forecast(then: Layout, given: Measured) -> forecasts.Forecast:
+def forecast(then: ModelLayout, given: MeasuredRun) -> forecasts.Forecast:
     return forecasts.forecast(given, calibrations.calibrated([given]), then)
 
 

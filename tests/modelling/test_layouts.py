@@ -6,13 +6,13 @@ import pytest
 
 from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variables.variable_plans import Cut, CutStrategy, PlacementRule, plan
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 from paceline.modelling.layouts import Trainers, layout
 
 TABLE = Variable(name="table", shape=(100_000, 16), sparse=True, step_bytes=1e6)
 WEIGHTS = Variable(name="weights", shape=(64, 8), step_bytes=4096.0)
-WHOLE = Cut(strategy=CutStrategy.NONE)
+WHOLE = RowPartitioning(strategy=CutStrategy.NONE)
 SPEC = JobSpec(
     name="clicks",
     roles=(
@@ -41,13 +41,13 @@ def test_trainers_of_a_host_are_one_crew_and_servers_have_their_traffic() -> Non
 
 
 def test_hosts_that_are_not_emulated_are_none() -> None:
-    placed = plan([TABLE], servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    placed = plan([TABLE], servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     found = layout(SPEC, placed, {ReplicaId(Role.PS, 0): "node-7"}, machine_cores=None, batch_size=128)
     assert {each.host for each in (*found.servers, *found.trainers)} == {None}
 
 
 def test_a_plan_for_other_servers_and_unknown_traffic_are_refused() -> None:
-    three = plan([TABLE], servers=3, cut=Cut(), rule=PlacementRule.BALANCED)
+    three = plan([TABLE], servers=3, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     with pytest.raises(ValueError, match="for 3 parameter servers, the job has 2"):
         layout(SPEC, three, {}, machine_cores=None, batch_size=128)
     unknown = plan(

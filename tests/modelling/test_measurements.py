@@ -10,11 +10,14 @@ from support.layouts import COSTS, workers
 from paceline.model.measures import rates
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import costs, predictions, simulations
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 from paceline.modelling.measurements import measurements
 
-LAYOUT = Layout(
-    servers=(Server(cores=0.2, host=None, step_bytes=8e5), Server(cores=0.2, host=None, step_bytes=2e5)),
+LAYOUT = ModelLayout(
+    servers=(
+        ParameterServer(cores=0.2, host=None, step_bytes=8e5),
+        ParameterServer(cores=0.2, host=None, step_bytes=2e5),
+    ),
     trainers=(Trainers(replicas=workers(3), cores=1.0, host=None),),
     hosts=(),
     machine_cores=None,

@@ -12,16 +12,16 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from paceline.modelling import flows, simulations
-from paceline.modelling.resources import Crew, Resource
+from paceline.modelling.resources import Resource, TrainerGroup
 from paceline.modelling.simulations import Incident
 
 LINK = Resource(name="link", rate=1e6)
 QUOTA = Resource(name="ps-0", rate=0.5, peak=1.0, burst=0.05)
 
 
-def crew(trainers: int = 1, own: float = 0.0, **draws: float) -> Crew:
+def crew(trainers: int = 1, own: float = 0.0, **draws: float) -> TrainerGroup:
     visits = ({name.replace("_", "-"): units for name, units in draws.items()},)
-    return Crew(name="workers", trainers=trainers, own_seconds=own, phases=(visits,))
+    return TrainerGroup(name="workers", trainers=trainers, own_seconds=own, phases=(visits,))
 
 
 def test_a_trainer_alone_makes_its_steps_in_time() -> None:
@@ -66,7 +66,7 @@ def test_trainers_are_spread_over_the_copies_of_a_resource() -> None:
 
 
 def test_a_slow_crew_makes_fewer_steps() -> None:
-    slow = Crew(name="slow", trainers=1, own_seconds=0.01, phases=())
+    slow = TrainerGroup(name="slow", trainers=1, own_seconds=0.01, phases=())
     change = [Incident(at=0.0, of="slow", times=0.25)]
     done = simulations.simulate([], [slow, crew(own=0.01)], seed=0, seconds=10, changes=change)
     first, second = (len(own) for crew in done.step_ends for own in crew)
@@ -75,7 +75,7 @@ def test_a_slow_crew_makes_fewer_steps() -> None:
 
 def test_a_slow_trainer_computes_longer_and_the_others_do_not() -> None:
     cores = [Resource(name="cores", rate=1.0, peak=1.0, copies=3)]
-    workers = Crew(name="workers", trainers=3, phases=(({"cores": 0.01},),), computes_in=0)
+    workers = TrainerGroup(name="workers", trainers=3, phases=(({"cores": 0.01},),), computes_in=0)
     change = [Incident(at=5.0, of="workers", times=0.25, member=1), Incident(at=8, of="workers", times=0)]
     done = simulations.simulate(cores, [workers], seed=0, seconds=10, changes=change)
     counted = [len(own) for own in done.step_ends[0]]
@@ -85,7 +85,7 @@ def test_a_slow_trainer_computes_longer_and_the_others_do_not() -> None:
 
 def test_an_input_that_gets_slow_is_waited_for_when_what_was_made_ahead_is_used_up() -> None:
     disk = [Resource(name="input", rate=200.0, burst=2.0)]
-    reader = Crew(name="workers", trainers=1, own_seconds=0.01, phases=(({"input": 1.0},),))
+    reader = TrainerGroup(name="workers", trainers=1, own_seconds=0.01, phases=(({"input": 1.0},),))
     change = [Incident(at=5.0, of="input", times=0.1)]
     done = simulations.simulate(disk, [reader], seed=0, seconds=10, changes=change)
     waits = [(first, last - first) for first, last in done.first_phases[0][0]]
@@ -146,7 +146,7 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
 def test_simpy_counts_the_same_steps(rates: list[float], crews: list[tuple[int, float, list[float]]]) -> None:
     resources = [Resource(name=str(place), rate=rate) for place, rate in enumerate(rates)]
     made = [
-        Crew(
+        TrainerGroup(
             name=f"crew {number}",
             trainers=trainers,
             own_seconds=own,
@@ -189,7 +189,7 @@ def test_flows_agree_about_links(trainers: int, own: float, size: float, copies:
 def test_flows_agree_about_cores_that_trainers_and_servers_share(trainers: int, own: float) -> None:
     machine = [Resource(name="machine", rate=2.0, peak=1.0)]
     phases = (({"machine": 0.005},), ({"machine": 0.001}, {"machine": 0.001}))
-    workers = Crew(name="workers", trainers=trainers, own_seconds=own, phases=phases)
+    workers = TrainerGroup(name="workers", trainers=trainers, own_seconds=own, phases=phases)
     done = simulations.simulate(machine, [workers], seed=0, seconds=30, variation=0.5)
     (speed,) = flows.flow(machine, [workers]).steps_per_second.values()
     assert speed == pytest.approx(done.steps_per_second(after_seconds=2), rel=0.05)

@@ -17,7 +17,7 @@ from paceline.agent import agent
 from paceline.model import imbalances
 from paceline.services.operators.operators import Operator
 from paceline.sources import cadvisors, gpus
-from paceline.surfaces.probes import Probes
+from paceline.surfaces.probes import HealthProbes
 
 RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load((FOLDER / "rules.yaml").read_text())["groups"] for rule in group["rules"]
@@ -30,7 +30,7 @@ OF_AGENTS = {
 _OPERATOR = Operator(MemoryCluster(time.time), agent_image=None, clock=time.time)
 OF_OPERATORS = {
     line.split()[0]
-    for line in Probes(_OPERATOR, None).figures().decode().splitlines()
+    for line in HealthProbes(_OPERATOR, None).figures().decode().splitlines()
     if not line.startswith("#")
 }
 EXPORTED = OF_AGENTS | OF_OPERATORS | cadvisors.NAMES | set(gpus.NAMES)

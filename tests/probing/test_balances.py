@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import Autoscale, CoreRange, JobSpec, Override, RoleSpec
-from paceline.model.measures.probes import Elasticity, Part
+from paceline.model.measures.probes import CutPart, Elasticity
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import balances
 from paceline.probing.balances import Balance
@@ -26,7 +26,9 @@ USED = {PS0: 1.0, PS1: 0.2, W0: 0.4, W1: 0.4}
 
 
 def elasticity(*targets: str, value: float) -> Elasticity:
-    return Elasticity(part=Part(Knob.CPU, targets), value=value, low=value - 0.05, high=value + 0.05, cuts=2)
+    return Elasticity(
+        part=CutPart(Knob.CPU, targets), value=value, low=value - 0.05, high=value + 0.05, cuts=2
+    )
 
 
 HOT = (

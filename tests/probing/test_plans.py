@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import Cut, Elasticity, Part, Verdict
+from paceline.model.measures.probes import Cut, CutPart, Elasticity, PartVerdict
 from paceline.probing import estimates, plans
 from paceline.probing.plans import Scope
 
@@ -61,9 +61,9 @@ def probed(job: Job, scope: Scope, most: int = 60) -> tuple[list[Elasticity], li
 def test_where_it_is_seen_who_feels_a_cut_one_cut_of_all_tells_the_one_that_binds() -> None:
     job = Job({"ps-2": 0.9}, noise=0.02, seed=7)
     baselines = [job.rate() for _ in range(12)]
-    group = Part(Knob.CPU, names("ps", 44))
+    group = CutPart(Knob.CPU, names("ps", 44))
 
-    def cut(part: Part) -> Cut:
+    def cut(part: CutPart) -> Cut:
         return Cut(
             part=part, factor=0.7, since=0.0, until=5.0, rate=job.rate(part.targets, 0.7),
             before=job.rate(), after=job.rate(), felt=("ps-2",),
@@ -71,33 +71,33 @@ def test_where_it_is_seen_who_feels_a_cut_one_cut_of_all_tells_the_one_that_bind
 
     scope = Scope(parts=(group,))
     known = estimates.known([cut(group)], baselines)
-    assert plans.following(scope, known) == [Part(Knob.CPU, ("ps-2",))], "to know it well"
-    known = estimates.known([cut(group), cut(Part(Knob.CPU, ("ps-2",)))], baselines)
+    assert plans.following(scope, known) == [CutPart(Knob.CPU, ("ps-2",))], "to know it well"
+    known = estimates.known([cut(group), cut(CutPart(Knob.CPU, ("ps-2",)))], baselines)
     first, others = plans.ends(scope, known)
-    assert (first.part.targets, first.verdict, first.cuts) == (("ps-2",), Verdict.BINDS, 2)
-    assert (len(others.part.targets), others.verdict, others.value) == (43, Verdict.RESTS, 0.0)
+    assert (first.part.targets, first.verdict, first.cuts) == (("ps-2",), PartVerdict.BINDS, 2)
+    assert (len(others.part.targets), others.verdict, others.value) == (43, PartVerdict.RESTS, 0.0)
 
 
 def test_a_cut_that_no_replica_feels_says_that_the_part_rests_whatever_the_rate_does() -> None:
-    part = Part(Knob.CPU, names("ps", 2))
+    part = CutPart(Knob.CPU, names("ps", 2))
     cut = Cut(part=part, factor=0.7, since=0.0, until=5.0, rate=50.0, before=100.0, after=100.0, felt=())
     known = estimates.known([cut], [100.0] * 12)
-    assert known.elasticities[part].verdict is Verdict.RESTS
+    assert known.elasticities[part].verdict is PartVerdict.RESTS
     assert plans.following(Scope(parts=(part,)), known) == []
 
 
 def scope(ps: int, workers: int, *, seed: int = 0) -> Scope:
-    trainers = Part(Knob.CPU, names("worker", workers))
+    trainers = CutPart(Knob.CPU, names("worker", workers))
     order = random.Random(seed)
     return Scope(
-        parts=(Part(Knob.CPU, names("ps", ps)), trainers),
+        parts=(CutPart(Knob.CPU, names("ps", ps)), trainers),
         whole=(trainers,),
         shuffled=lambda parts: order.sample(list(parts), len(parts)),
     )
 
 
 def binding(found: Sequence[Elasticity]) -> list[tuple[str, ...]]:
-    return [each.part.targets for each in found if each.verdict is Verdict.BINDS]
+    return [each.part.targets for each in found if each.verdict is PartVerdict.BINDS]
 
 
 @pytest.mark.parametrize("noise", [0.002, 0.01, 0.03])
@@ -144,7 +144,7 @@ def test_nothing_is_cut_more_often_than_it_may_be() -> None:
 
 def test_a_part_is_cut_apart_into_all_that_it_has() -> None:
     for count in (1, 2, 4, 5, 44):
-        part = Part(Knob.CPU, names("ps", count))
+        part = CutPart(Knob.CPU, names("ps", count))
         below = plans.apart(part)
         targets = [target for each in below for target in each.targets]
         assert targets == ([] if count == 1 else [*part.targets])
@@ -158,9 +158,9 @@ def test_noise_makes_cuts_deeper_within_bounds() -> None:
 
 
 def test_a_deeper_cut_is_expected_to_cost_as_much_more() -> None:
-    group, alone = Part(Knob.CPU, ("ps-0", "ps-1")), Part(Knob.CPU, ("ps-0",))
+    group, alone = CutPart(Knob.CPU, ("ps-0", "ps-1")), CutPart(Knob.CPU, ("ps-0",))
     made = Cut(part=group, factor=0.8, since=0.0, until=5.0, rate=80.0, before=100.0, after=100.0)
     assert plans.expected_cost(group, 0.6, [made], 1.0) == pytest.approx(40.0)
     assert plans.expected_cost(alone, 0.8, [made], 1.0) == pytest.approx(20.0)
     assert plans.expected_cost(alone, 0.8, [made], 0.1) == 0.0, "it uses next to nothing, and was not cut"
-    assert plans.expected_cost(Part(Knob.CPU, ("ps-2",)), 0.6, [made], 1.0) == 0.0
+    assert plans.expected_cost(CutPart(Knob.CPU, ("ps-2",)), 0.6, [made], 1.0) == 0.0

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import Elasticity, Part
+from paceline.model.measures.probes import CutPart, Elasticity
 from paceline.probing import raises, sayings
 
 NAMES = ("ps-0", "ps-1", "worker-0")
@@ -20,7 +20,7 @@ NAMES = ("ps-0", "ps-1", "worker-0")
 
 def found(name: str, value: float, half: float = 0.05, knob: Knob = Knob.CPU, **more: bool) -> Elasticity:
     return Elasticity(
-        part=Part(knob, (name,)), value=value, low=value - half, high=value + half, cuts=2, **more
+        part=CutPart(knob, (name,)), value=value, low=value - half, high=value + half, cuts=2, **more
     )
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from paceline.model.measures.probes import Unit
+from paceline.model.measures.probes import RateUnit
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.probing import windows
@@ -20,17 +20,17 @@ def report(at: float, examples: int | None = 100, seconds: float | None = 1.0) -
 
 def test_a_report_counts_as_far_as_it_is_within() -> None:
     reports = [report(1.5), report(2.5), report(3.5)]
-    assert windows.rate(Unit.EXAMPLES, reports, [], 1.0, 3.0) == pytest.approx(100.0)
-    assert windows.rate(Unit.EXAMPLES, reports, [], 1.0, 2.0) == pytest.approx(100.0)
+    assert windows.rate(RateUnit.EXAMPLES, reports, [], 1.0, 3.0) == pytest.approx(100.0)
+    assert windows.rate(RateUnit.EXAMPLES, reports, [], 1.0, 2.0) == pytest.approx(100.0)
 
 
 def test_where_no_example_is_known_steps_count_and_where_no_step_is_the_bytes_that_are_sent() -> None:
     sent = [Sample(replica=PS0, attempt=1, at=2.0, interval_seconds=2.0, network_sent_bytes=600)]
-    assert windows.unit([report(1.0)]) is Unit.EXAMPLES
-    assert windows.unit([report(1.0, examples=None)]) is Unit.STEPS
-    assert windows.unit([]) is Unit.BYTES
-    assert windows.rate(Unit.STEPS, [report(2.0), report(3.0)], [], 1.0, 3.0) == pytest.approx(10.0)
-    assert windows.rate(Unit.BYTES, [], sent, 1.0, 2.0) == pytest.approx(300.0)
+    assert windows.unit([report(1.0)]) is RateUnit.EXAMPLES
+    assert windows.unit([report(1.0, examples=None)]) is RateUnit.STEPS
+    assert windows.unit([]) is RateUnit.BYTES
+    assert windows.rate(RateUnit.STEPS, [report(2.0), report(3.0)], [], 1.0, 3.0) == pytest.approx(10.0)
+    assert windows.rate(RateUnit.BYTES, [], sent, 1.0, 2.0) == pytest.approx(300.0)
 
 
 def test_who_is_held_back_is_who_is_throttled_meanwhile() -> None:
@@ -95,9 +95,9 @@ def test_at_its_limit_is_who_is_throttled_or_uses_all_its_cores_outside_of_a_cut
 
 @pytest.mark.parametrize(("since", "until"), [(3.0, 3.0), (4.0, 3.0), (90.0, 99.0)])
 def test_of_no_time_and_of_a_time_without_reports_nothing_is_known(since: float, until: float) -> None:
-    assert windows.rate(Unit.EXAMPLES, [report(2.0)], [], since, until) is None
+    assert windows.rate(RateUnit.EXAMPLES, [report(2.0)], [], since, until) is None
 
 
 def test_reports_of_no_interval_are_passed_over() -> None:
     reports = [report(2.0, seconds=None), report(2.0, seconds=0.0)]
-    assert windows.rate(Unit.EXAMPLES, reports, [], 1.0, 3.0) is None
+    assert windows.rate(RateUnit.EXAMPLES, reports, [], 1.0, 3.0) is None

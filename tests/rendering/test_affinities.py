@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels, pods
 from paceline.rendering.surroundings import Surroundings
@@ -19,7 +19,7 @@ def job(strategy: PlacementStrategy, name: str = "clicks") -> JobSpec:
     roles = tuple(
         RoleSpec(role=role, replicas=n) for role, n in ((Role.PS, 2), (Role.WORKER, 5), (Role.CHIEF, 1))
     )
-    return JobSpec(name=name, image="i", roles=roles, placement=Placement(strategy=strategy))
+    return JobSpec(name=name, image="i", roles=roles, placement=PodPlacement(strategy=strategy))
 
 
 def selects(term: dict, pod: dict) -> bool:

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from paceline.errors import EngineError
 from paceline.model.jobs.job_specs import CpuPolicy, Host, JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import host_plans
 
@@ -26,7 +26,7 @@ def job(
 ) -> JobSpec:
     return JobSpec(
         name="job",
-        placement=Placement(strategy=strategy),
+        placement=PodPlacement(strategy=strategy),
         hosts=tuple(Host(name=f"host-{index}") for index in range(hosts)),
         roles=tuple(
             RoleSpec(role=role, replicas=count, cpu_cores=cpu_cores, cpu_policy=policy)

@@ -16,7 +16,7 @@ from paceline.model import quantities
 from paceline.model.jobs.code_sources import Archive, Code, Git
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec, Security, SecurityProfile, Volume
 from paceline.model.jobs.nodes import Resources
-from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import config_maps, labels, manifests, pods, services
 from paceline.rendering.surroundings import Surroundings
@@ -33,7 +33,7 @@ def job(strategy: PlacementStrategy = PlacementStrategy.ANY, **more: Any) -> Job
         for role, count in ((Role.PS, 2), (Role.WORKER, 5))
     )
     fields = {"image": "team/clicks:1", "command": ("python", "train.py"), **more}
-    return JobSpec(name="clicks", roles=roles, placement=Placement(strategy=strategy), **fields)
+    return JobSpec(name="clicks", roles=roles, placement=PodPlacement(strategy=strategy), **fields)
 
 
 def pod(spec: JobSpec, name: str = "worker-0", **more: Any) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def test_volumes_secrets_and_tolerations() -> None:
         secrets=("s3",),
     )
     toleration = Toleration(key="gpu", operator="Exists", effect="NoExecute", toleration_seconds=0)
-    placed = Placement(node_selector={"disk": "ssd"}, tolerations=(toleration,))
+    placed = PodPlacement(node_selector={"disk": "ssd"}, tolerations=(toleration,))
     made = pods.pod(dataclasses.replace(spec, placement=placed), ReplicaId(Role.PS, 0), ADS)["spec"]
     assert made["volumes"][2:] == [
         {"name": "runs", "persistentVolumeClaim": {"claimName": "runs"}},

@@ -12,7 +12,7 @@ from support.examples import examples
 
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
-from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import fits, items
 
@@ -20,12 +20,12 @@ GIB = 1 << 30
 
 
 def job(
-    strategy: PlacementStrategy = PlacementStrategy.ANY, placement: Placement | None = None, **roles: tuple
+    strategy: PlacementStrategy = PlacementStrategy.ANY, placement: PodPlacement | None = None, **roles: tuple
 ) -> JobSpec:
     """A job with roles as (replicas, cores, GiB)."""
     return JobSpec(
         name="job",
-        placement=placement or Placement(strategy=strategy),
+        placement=placement or PodPlacement(strategy=strategy),
         roles=tuple(
             RoleSpec(role=Role(name), replicas=count, cpu_cores=cores, memory_bytes=memory * GIB or None)
             for name, (count, cores, memory) in roles.items()
@@ -142,17 +142,17 @@ def test_says_how_many_workers_fit_and_what_each_node_lacks() -> None:
 @pytest.mark.parametrize(
     ("closed", "placement", "reason"),
     [
-        ({"is_ready": False}, Placement(), "not ready"),
-        ({"is_cordoned": True}, Placement(), "cordoned"),
-        ({"labels": {"disk": "hdd"}}, Placement(node_selector={"disk": "ssd"}), "no label disk=ssd"),
+        ({"is_ready": False}, PodPlacement(), "not ready"),
+        ({"is_cordoned": True}, PodPlacement(), "cordoned"),
+        ({"labels": {"disk": "hdd"}}, PodPlacement(node_selector={"disk": "ssd"}), "no label disk=ssd"),
         (
             {"taints": (Taint(key="gpu", value="yes", effect="NoSchedule"),)},
-            Placement(tolerations=(Toleration(key="gpu", value="no"),)),
+            PodPlacement(tolerations=(Toleration(key="gpu", value="no"),)),
             "taint gpu=yes:NoSchedule is not tolerated",
         ),
     ],
 )
-def test_nodes_that_take_no_pods(closed: dict, placement: Placement, reason: str) -> None:
+def test_nodes_that_take_no_pods(closed: dict, placement: PodPlacement, reason: str) -> None:
     spec = job(placement=placement, worker=(1, 1, 1))
     found = fits.fit(spec, [node("a", 8, **closed)])
     assert found.blockers[0] == fits.Blocker(reason=reason, nodes=("a",))
@@ -169,7 +169,7 @@ def test_nodes_that_take_no_pods(closed: dict, placement: Placement, reason: str
 )
 def test_tolerated_taints(toleration: Toleration) -> None:
     taints = (Taint(key="gpu", value="yes", effect="NoSchedule"), Taint(key="x", effect="PreferNoSchedule"))
-    spec = job(placement=Placement(tolerations=(toleration,)), worker=(1, 1, 1))
+    spec = job(placement=PodPlacement(tolerations=(toleration,)), worker=(1, 1, 1))
     assert fits.fit(spec, [node("a", 8, taints=taints)]).fits
 
 

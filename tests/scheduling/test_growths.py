@@ -10,7 +10,7 @@ from hypothesis import given
 
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import growths
 
@@ -20,7 +20,7 @@ NEW = [ReplicaId(Role.WORKER, index) for index in (2, 3)]
 
 def job(strategy: PlacementStrategy = PlacementStrategy.ANY) -> JobSpec:
     roles = (RoleSpec(role=Role.PS, replicas=2), RoleSpec(role=Role.WORKER, replicas=2, cpu_cores=1.5))
-    return JobSpec(name="job", roles=roles, placement=Placement(strategy=strategy))
+    return JobSpec(name="job", roles=roles, placement=PodPlacement(strategy=strategy))
 
 
 def node(name: str, millicores: int) -> Node:

@@ -10,20 +10,20 @@ from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.roles import Role
 from paceline.scheduling import queues
-from paceline.scheduling.queues import PATIENCE_SECONDS, Admission, Waiting
+from paceline.scheduling.queues import PATIENCE_SECONDS, Admission, QueuedJob
 
 NODES = [
     Node(name=name, allocatable=Resources(millicores=4000, memory_bytes=1 << 30, pods=10)) for name in "abc"
 ]
 
 
-def job(key: str, workers: int, *, since: float = 0.0, priority: int = 0, **more: object) -> Waiting:
+def job(key: str, workers: int, *, since: float = 0.0, priority: int = 0, **more: object) -> QueuedJob:
     role = RoleSpec(role=Role.WORKER, replicas=workers, cpu_cores=1.5)
     spec = JobSpec(name=key, roles=(role,))
-    return Waiting(key=key, spec=spec, since=since, priority=priority, **more)
+    return QueuedJob(key=key, spec=spec, since=since, priority=priority, **more)
 
 
-def admitted(*waiting: Waiting, nodes: list[Node] = NODES, now: float = 1.0) -> list[str]:
+def admitted(*waiting: QueuedJob, nodes: list[Node] = NODES, now: float = 1.0) -> list[str]:
     return [each.key for each in queues.admit(waiting, nodes, NODES, now)]
 
 

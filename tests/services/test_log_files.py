@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from paceline.engines.kubernetes import times
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.services import log_files
 from paceline.services.log_files import LogFile
 
 
-def lines(*numbers: int) -> list[Line]:
-    return [Line(f"2027-01-15T08:00:{number:02d}.000000000Z", f"line {number}") for number in numbers]
+def lines(*numbers: int) -> list[OutputLine]:
+    return [OutputLine(f"2027-01-15T08:00:{number:02d}.000000000Z", f"line {number}") for number in numbers]
 
 
 def test_what_is_there_already_is_passed_over(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_lines_that_went_with_an_older_file_are_mentioned(tmp_path: Path) -> Non
 def test_what_the_kubelet_says_itself_is_no_output(tmp_path: Path) -> None:
     path = tmp_path / "ps-0.1.log"
     file = LogFile(path)
-    refused = Line("", "unable to retrieve container logs for containerd://1")
+    refused = OutputLine("", "unable to retrieve container logs for containerd://1")
     for read in ([refused], lines(1), [refused], lines(1, 2)):
         file.append(read)
     assert path.read_text() == "line 1\nline 2\n"
@@ -96,7 +96,7 @@ def test_a_line_is_kept_when_it_has_ended(tmp_path: Path) -> None:
     path = tmp_path / "ps-0.1.log"
     file = LogFile(path)
     (first,) = lines(1)
-    begun = Line(lines(2)[0].at, "1/9\r2/9", has_ended=False)
+    begun = OutputLine(lines(2)[0].at, "1/9\r2/9", has_ended=False)
     file.append([first, begun])
     assert path.read_text() == "line 1\n"
     file.append([first, begun], is_over=True)

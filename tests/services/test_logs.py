@@ -32,7 +32,7 @@ def write(folder: RunFolder, name: str, data: str, *, at: float | None = None) -
 
 def texts(folder: RunFolder, **options: object) -> list[str]:
     follow = options.pop("follow", None)
-    reader = logs.FolderReader(folder, logs.Wanted(**options))  # type: ignore[arg-type]
+    reader = logs.FolderReader(folder, logs.LogSelection(**options))  # type: ignore[arg-type]
     return [line.text for line in logs.lines(reader, follow=follow)]  # type: ignore[arg-type]
 
 
@@ -105,7 +105,7 @@ def test_a_line_ends_as_a_terminal_shows_it(
             found = list(reader.fresh(ended=False))
             path.write_bytes(data)
             if is_anew:
-                reader = logs.FolderReader(folder, logs.Wanted(behind=reader.positions))
+                reader = logs.FolderReader(folder, logs.LogSelection(behind=reader.positions))
             found += reader.fresh(ended=False)
             assert [line.text for line in found] == expected
 
@@ -134,7 +134,7 @@ def test_of_an_endless_line_the_beginning_is_shown_once(
         found += [line.text for line in reader.fresh(ended=False)]
     assert found == ["one", "é1234567…"]
     # A reader that goes on from there does not begin within it.
-    reader = logs.FolderReader(folder, logs.Wanted(behind=reader.positions))
+    reader = logs.FolderReader(folder, logs.LogSelection(behind=reader.positions))
     with path.open("a") as file:
         file.write("345\ntwo\n")
     assert [line.text for line in reader.fresh(ended=True)] == ["two"]

@@ -17,7 +17,7 @@ from paceline.services import retentions
 from paceline.services.local import jobs
 from paceline.services.observing import job_summaries
 from paceline.services.observing.job_summaries import Keeper, Watched
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 
 ENDED = 1e9 + 11
 
@@ -71,7 +71,7 @@ def test_the_summary_and_the_end(old: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_server_does_it_by_itself(old: jobs.Jobs) -> None:
-    watched = functools.partial(Watched, old, Lookout(old, lambda: 0.0))
+    watched = functools.partial(Watched, old, LookCache(old, lambda: 0.0))
     keeper = Keeper(old.store, LOCAL, watched, old.clock)
     keeper.go_round()
     assert old.get("old").detail is Detail.MINUTES

@@ -9,7 +9,7 @@ from support.memory_clusters import MemoryCluster
 from support.recorded import ASKED, PS, PS_0, WORKER, WORKER_0, awaited, text
 
 from paceline.sources import cadvisors, readings
-from paceline.sources.readings import Figure, Pod, Reading
+from paceline.sources.readings import Pod, PodReading, TimedFigure
 
 
 def test_replicas_of_a_real_node() -> None:
@@ -45,7 +45,7 @@ OWNER = 'namespace="ml",pod="p",container="training"'
 POD = Pod("ml", "p")
 
 
-def parse(text: str) -> dict[Pod, Reading]:
+def parse(text: str) -> dict[Pod, PodReading]:
     return cadvisors.parse(text, 9.0)
 
 
@@ -56,7 +56,10 @@ def test_processors_and_interfaces_add_up() -> None:
         f'container_cpu_usage_seconds_total{{{OWNER},cpu="cpu01"}} 2 1000\n'
         f'{network}"eth0"}} 10 2000\n{network}"net1"}} 5 2000\n{network}"lo"}} 100 2000\n'
     )[POD]
-    assert (reading.cpu_seconds, reading.network_received_bytes) == (Figure(3.5, 1.0), Figure(15.0, 2.0))
+    assert (reading.cpu_seconds, reading.network_received_bytes) == (
+        TimedFigure(3.5, 1.0),
+        TimedFigure(15.0, 2.0),
+    )
     assert reading.at == 2.0
 
 
@@ -65,14 +68,14 @@ def test_of_an_old_and_a_new_container_the_new_one_counts() -> None:
         f'container_memory_working_set_bytes{{{OWNER},id="/new"}} 5 2000\n'
         f'container_memory_working_set_bytes{{{OWNER},id="/old"}} 9 1000\n'
     )[POD]
-    assert reading.memory_bytes == Figure(5.0, 2.0)
+    assert reading.memory_bytes == TimedFigure(5.0, 2.0)
 
 
 def test_no_limit_is_none() -> None:
     text = f"container_spec_memory_limit_bytes{{{OWNER}}} 0\ncontainer_spec_cpu_period{{{OWNER}}} 100000\n"
     reading = parse(text + f"container_threads{{{OWNER}}} 3\n")[POD]
     assert (reading.cpu_limit_cores, reading.memory_limit_bytes) == (None, None)
-    assert reading.threads == Figure(3.0, 9.0)
+    assert reading.threads == TimedFigure(3.0, 9.0)
 
 
 def test_limits_alone_are_no_measurement() -> None:

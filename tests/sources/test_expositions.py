@@ -17,17 +17,20 @@ from support.recorded import PS, WORKER, text
 
 from paceline.errors import EngineError
 from paceline.sources import cadvisors, expositions, gpus
-from paceline.sources.expositions import Line
+from paceline.sources.expositions import MetricLine
 from paceline.sources.readings import Pod
 
 
-def lines(text: str, *names: str) -> list[Line]:
+def lines(text: str, *names: str) -> list[MetricLine]:
     return list(expositions.lines(text, names, 1000.0))
 
 
 def test_a_line_has_a_name_labels_a_value_and_a_time() -> None:
     text = '# HELP a A.\n# TYPE a counter\na{x="1",y="two"} 1.5 2000500\na 2\nb{} 3\n'
-    assert lines(text, "a") == [Line("a", {"x": "1", "y": "two"}, 1.5, 2000.5), Line("a", {}, 2.0, 1000.0)]
+    assert lines(text, "a") == [
+        MetricLine("a", {"x": "1", "y": "two"}, 1.5, 2000.5),
+        MetricLine("a", {}, 2.0, 1000.0),
+    ]
 
 
 def test_a_name_is_the_whole_name() -> None:
@@ -62,7 +65,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_hostile_line_is_not_parsed(parsed: list[str]) -> None:
-    assert lines("a{" + 'x="",' * 2_000 + "} 1\na 1\n", "a") == [Line("a", {}, 1.0, 1000.0)]
+    assert lines("a{" + 'x="",' * 2_000 + "} 1\na 1\n", "a") == [MetricLine("a", {}, 1.0, 1000.0)]
     assert parsed == ["a 1"]
 
 

@@ -10,7 +10,7 @@ from support.recorded import WORKER, awaited, text
 
 from paceline.sources import gpus
 from paceline.sources.gpus import Exporter
-from paceline.sources.readings import Figure, Pod
+from paceline.sources.readings import Pod, TimedFigure
 
 TEXT = text("dcgm.txt")
 OTHER = Pod("ml", "clicks-worker-1-1")
@@ -20,13 +20,13 @@ def test_the_gpus_of_a_pod_are_taken_together() -> None:
     readings = gpus.parse(TEXT, 1000.0)
     assert set(readings) == {WORKER, OTHER}, "not those that no pod holds"
     worker = readings[WORKER]
-    assert worker.gpu_utilization == Figure(pytest.approx(0.65), 1000.0)
-    assert worker.gpu_memory_bytes == Figure((4845 + 1024) << 20, 1000.0)
+    assert worker.gpu_utilization == TimedFigure(pytest.approx(0.65), 1000.0)
+    assert worker.gpu_memory_bytes == TimedFigure((4845 + 1024) << 20, 1000.0)
 
 
 def test_what_dcgm_cannot_measure_is_not_measured() -> None:
     other = gpus.parse(TEXT, 1000.0)[OTHER]
-    assert (other.gpu_utilization, other.gpu_memory_bytes) == (None, Figure(512 << 20, 1000.0))
+    assert (other.gpu_utilization, other.gpu_memory_bytes) == (None, TimedFigure(512 << 20, 1000.0))
 
 
 def test_an_exporter_is_asked_through_the_api_server() -> None:

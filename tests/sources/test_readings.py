@@ -12,22 +12,24 @@ from support.recorded import PS_0
 from paceline.model.measures import rates
 from paceline.model.measures.samples import Sample
 from paceline.sources import readings
-from paceline.sources.readings import Figure, Reading, figure
+from paceline.sources.readings import PodReading, TimedFigure, figure
 
 
-def sample(before: Reading, after: Reading) -> Sample | None:
+def sample(before: PodReading, after: PodReading) -> Sample | None:
     return readings.sample(before, after, replica=PS_0, attempt=3)
 
 
 def test_counts_are_differences_and_gauges_the_last_value() -> None:
-    before = Reading(
-        cpu_seconds=Figure(10.0, 100.0), network_sent_bytes=Figure(1000, 100.0), memory_bytes=Figure(5, 100.0)
+    before = PodReading(
+        cpu_seconds=TimedFigure(10.0, 100.0),
+        network_sent_bytes=TimedFigure(1000, 100.0),
+        memory_bytes=TimedFigure(5, 100.0),
     )
-    after = Reading(
-        cpu_seconds=Figure(15.0, 110.0),
-        throttled_seconds=Figure(3.0, 110.0),
-        network_sent_bytes=Figure(3000, 110.0),
-        memory_bytes=Figure(7, 110.0),
+    after = PodReading(
+        cpu_seconds=TimedFigure(15.0, 110.0),
+        throttled_seconds=TimedFigure(3.0, 110.0),
+        network_sent_bytes=TimedFigure(3000, 110.0),
+        memory_bytes=TimedFigure(7, 110.0),
         cpu_limit_cores=0.5,
         memory_limit_bytes=64.0,
     )
@@ -47,8 +49,8 @@ def test_counts_are_differences_and_gauges_the_last_value() -> None:
 
 
 def test_what_was_read_at_other_times_keeps_its_rate() -> None:
-    before = Reading(cpu_seconds=Figure(0.0, 100.0), network_received_bytes=Figure(0, 95.0))
-    after = Reading(cpu_seconds=Figure(20.0, 120.0), network_received_bytes=Figure(3000, 110.0))
+    before = PodReading(cpu_seconds=TimedFigure(0.0, 100.0), network_received_bytes=TimedFigure(0, 95.0))
+    after = PodReading(cpu_seconds=TimedFigure(20.0, 120.0), network_received_bytes=TimedFigure(3000, 110.0))
     found = sample(before, after)
     assert found is not None
     assert (found.at, found.interval_seconds, found.cpu_cores) == (120.0, 20.0, 1.0)
@@ -56,27 +58,27 @@ def test_what_was_read_at_other_times_keeps_its_rate() -> None:
 
 
 def test_a_counter_that_went_back_is_not_measured() -> None:
-    before = Reading(cpu_seconds=Figure(50.0, 100.0), network_sent_bytes=Figure(10, 100.0))
-    after = Reading(cpu_seconds=Figure(1.0, 110.0), network_sent_bytes=Figure(30, 110.0))
+    before = PodReading(cpu_seconds=TimedFigure(50.0, 100.0), network_sent_bytes=TimedFigure(10, 100.0))
+    after = PodReading(cpu_seconds=TimedFigure(1.0, 110.0), network_sent_bytes=TimedFigure(30, 110.0))
     found = sample(before, after)
     assert found is not None
     assert (found.cpu_cores, found.network_sent_bytes) == (None, 20)
 
 
 def test_an_answer_from_the_cache_is_no_sample() -> None:
-    before = Reading(cpu_seconds=Figure(50.0, 100.0))
+    before = PodReading(cpu_seconds=TimedFigure(50.0, 100.0))
     assert sample(before, before) is None
-    assert sample(before, Reading(cpu_seconds=Figure(40.0, 90.0))) is None
+    assert sample(before, PodReading(cpu_seconds=TimedFigure(40.0, 90.0))) is None
 
 
 def test_gpus_that_are_read_later_make_no_sample_of_a_cached_answer() -> None:
-    before = Reading(cpu_seconds=Figure(50.0, 100.0), gpu_utilization=Figure(0.5, 108.0))
-    assert sample(before, dataclasses.replace(before, gpu_utilization=Figure(0.9, 123.0))) is None
+    before = PodReading(cpu_seconds=TimedFigure(50.0, 100.0), gpu_utilization=TimedFigure(0.5, 108.0))
+    assert sample(before, dataclasses.replace(before, gpu_utilization=TimedFigure(0.9, 123.0))) is None
 
 
 def test_gpus_alone_are_measured() -> None:
-    before = Reading(gpu_utilization=Figure(0.5, 100.0))
-    after = Reading(gpu_utilization=Figure(0.25, 115.0), gpu_memory_bytes=Figure(7.0, 115.0))
+    before = PodReading(gpu_utilization=TimedFigure(0.5, 100.0))
+    after = PodReading(gpu_utilization=TimedFigure(0.25, 115.0), gpu_memory_bytes=TimedFigure(7.0, 115.0))
     found = sample(before, after)
     assert found is not None
     assert (found.at, found.interval_seconds, found.cpu_cores) == (115.0, 15.0, None)
@@ -84,8 +86,8 @@ def test_gpus_alone_are_measured() -> None:
 
 
 def test_a_reading_of_nothing_is_no_sample() -> None:
-    assert sample(Reading(), Reading()) is None
-    assert sample(Reading(), Reading(cpu_seconds=Figure(1.0, 1.0))) is None
+    assert sample(PodReading(), PodReading()) is None
+    assert sample(PodReading(), PodReading(cpu_seconds=TimedFigure(1.0, 1.0))) is None
 
 
 @pytest.mark.parametrize(
@@ -95,13 +97,13 @@ def test_only_numbers_that_can_be_are_figures(value: object) -> None:
     assert figure(value, 1.0) is None
 
 
-_FIGURES = st.none() | st.builds(Figure, st.floats(0, 1e15), st.floats(0, 4e9))
+_FIGURES = st.none() | st.builds(TimedFigure, st.floats(0, 1e15), st.floats(0, 4e9))
 _COUNTERS = ("cpu_seconds", "throttled_seconds", "network_received_bytes", "network_sent_bytes")
-_READINGS = st.builds(Reading, **dict.fromkeys((*_COUNTERS, "memory_bytes", "gpu_utilization"), _FIGURES))
+_READINGS = st.builds(PodReading, **dict.fromkeys((*_COUNTERS, "memory_bytes", "gpu_utilization"), _FIGURES))
 
 
 @given(_READINGS, _READINGS)
-def test_samples_are_never_negative_and_newer(before: Reading, after: Reading) -> None:
+def test_samples_are_never_negative_and_newer(before: PodReading, after: PodReading) -> None:
     found = sample(before, after)
     if found is None:
         return

@@ -23,12 +23,12 @@ def line(**record: object) -> bytes:
     return json.dumps(record).encode() + b"\n"
 
 
-def read(path: Path, offset: int = 0) -> spools.Reading:
+def read(path: Path, offset: int = 0) -> spools.SpoolReading:
     return spools.read(path, replica=PS0, attempt=1, offset=offset)
 
 
 def test_a_spool_that_is_not_there_yet_is_empty(tmp_path: Path) -> None:
-    assert read(tmp_path / "spool") == spools.Reading(offset=0)
+    assert read(tmp_path / "spool") == spools.SpoolReading(offset=0)
 
 
 def test_reading_goes_on_where_it_stopped_and_takes_whole_lines_only(tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def test_every_field_reaches_the_spec(good: str) -> None:
     assert spec.environment_of(Role.WORKER)["MODE"] == "worker"
     assert chief.replicas == 1
     assert chief.memory_bytes == 2 * 10**9
-    assert spec.placement == placements.Placement(
+    assert spec.placement == placements.PodPlacement(
         strategy=placements.PlacementStrategy.COLOCATE,
         node_selector={"disk": "ssd"},
         tolerations=(

@@ -9,13 +9,13 @@ import pytest
 from paceline.errors import NotFound
 from paceline.model.explanations.causes import (
     Cause,
-    Change,
     Evidence,
+    EvidenceSource,
     Explanation,
+    FieldChange,
     Gain,
     Option,
     Outlook,
-    Source,
 )
 from paceline.model.explanations.conclusions import Conclusion
 from paceline.model.explanations.findings import Severity
@@ -31,9 +31,11 @@ CAUSE = Cause(
     severity=Severity.WARNING,
     subjects=("ps-0",),
     evidence=(
-        Evidence(text="1 of 1 core", at=5.0, sources=(Source(what="samples", field="at", replicas=(PS,)),)),
+        Evidence(
+            text="1 of 1 core", at=5.0, sources=(EvidenceSource(what="samples", field="at", replicas=(PS,)),)
+        ),
     ),
-    changes=(Change(path=("spec", "roles", "ps", "cpu"), value=2),),
+    changes=(FieldChange(path=("spec", "roles", "ps", "cpu"), value=2),),
     gain=Gain(low=1.1, high=1.5),
     effects=(dataclasses.replace(EFFECT, effects=(EFFECT,)),),
 )

@@ -46,7 +46,7 @@ specs = st.builds(
     name=words, labels=pairs, image=st.none() | words, command=st.lists(words, max_size=3).map(tuple),
     environment=pairs, roles=st.lists(role_specs, max_size=3).map(tuple),
     placement=st.builds(
-        placements.Placement,
+        placements.PodPlacement,
         strategy=st.sampled_from(placements.PlacementStrategy), node_selector=pairs,
         tolerations=st.lists(st.builds(placements.Toleration, key=st.none() | words), max_size=2).map(tuple),
     ),

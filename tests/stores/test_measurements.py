@@ -33,7 +33,7 @@ any_reports = st.builds(
     samples.StepReport, **common, step=counts, steps=counts, examples=counts, loss=metrics,
     input_wait_seconds=amounts, all_reduce_seconds=amounts,
 )  # fmt: skip
-any_evaluations = st.builds(samples.Evaluation, **common, step=counts, auc=metrics, log_loss=metrics)
+any_evaluations = st.builds(samples.EvaluationReport, **common, step=counts, auc=metrics, log_loss=metrics)
 
 
 def sample(replica=PS0, at=1.0, **fields):
@@ -78,7 +78,7 @@ def test_measurements_are_chosen_by_replica_role_and_time(filled):
     assert filled.samples("demo", replica=roles.ReplicaId(roles.Role.CHIEF, 0)) == []
     filled.append_step_reports("demo", [report(at=1.0, step=10), report(at=2.0, step=20)])
     assert [r.step for r in filled.step_reports("demo", role=roles.Role.WORKER, since=1.5)] == [20]
-    filled.append_evaluations("demo", [samples.Evaluation(replica=WORKER, attempt=1, at=5.0, auc=0.75)])
+    filled.append_evaluations("demo", [samples.EvaluationReport(replica=WORKER, attempt=1, at=5.0, auc=0.75)])
     assert [e.auc for e in filled.evaluations("demo", until=6.0)] == [0.75]
 
 
@@ -139,7 +139,7 @@ def test_a_sample_of_an_unknown_replica_is_refused_with_all_others(filled):
 def test_a_stretch_of_a_spool_is_stored_once(filled):
     stretch = {
         "samples": [sample()], "steps": [report()],
-        "evaluations": [samples.Evaluation(replica=WORKER, attempt=1, at=1.0)],
+        "evaluations": [samples.EvaluationReport(replica=WORKER, attempt=1, at=1.0)],
         "events": [runs.JobEvent(at=1.0, kind="started", message="")],
     }  # fmt: skip
     assert filled.spool_offset("demo", PS0, 1) == 0

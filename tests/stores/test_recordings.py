@@ -49,7 +49,7 @@ _TABLE = Variable(
 PLAN = variable_plans.plan(
     (_TABLE,),
     servers=2,
-    cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.FIXED),
+    cut=variable_plans.RowPartitioning(strategy=variable_plans.CutStrategy.FIXED),
     rule=variable_plans.PlacementRule.ROUND_ROBIN,
 )
 

@@ -189,7 +189,7 @@ def test_facts_of_a_launch(filled, make_run):
 def test_a_deleted_run_leaves_nothing(filled, make_run, store_url):
     sample = samples.Sample(replica=WORKER, attempt=1, at=1.0, interval_seconds=1.0)
     report = samples.StepReport(replica=WORKER, attempt=1, at=1.0)
-    evaluation = samples.Evaluation(replica=WORKER, attempt=1, at=1.0)
+    evaluation = samples.EvaluationReport(replica=WORKER, attempt=1, at=1.0)
     event = runs.JobEvent(at=1.0, kind="x", message="y")
     filled.create_run(*make_run("kept"))
     for name in ("demo", "kept"):

@@ -7,15 +7,18 @@ import dataclasses
 import pytest
 
 from paceline.errors import Conflict, NotFound
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Goal, Judgement, Loss, Objective, Outcome, Trial, Tuning
+from paceline.model.studies.tunings import Goal, Judgement, Loss, Objective, Trial, TrialOutcome, Tuning
 
 PROPOSAL = Proposal(
     name="layout",
     what="Have 4 PS.",
-    changes=(Change(path=("spec", "roles", "ps", "replicas"), value=4), Change(path=("spec",), value=None)),
+    changes=(
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=4),
+        FieldChange(path=("spec",), value=None),
+    ),
     gain=Gain(low=1.0, high=2.0),
     basis="the model",
 )
@@ -29,7 +32,7 @@ TUNING = Tuning(
     trials=(
         Trial(
             number=0, run="clicks-trial-0", source="spec: {}\n",
-            outcome=Outcome(examples_per_second=(1.5, 2.0), losses=(Loss(examples=10, value=0.5),)),
+            outcome=TrialOutcome(examples_per_second=(1.5, 2.0), losses=(Loss(examples=10, value=0.5),)),
         ),
         Trial(
             number=1, run="clicks-trial-1", source="spec: {a: 1}\n", base=0, proposals=(PROPOSAL,),
@@ -66,7 +69,11 @@ EXPERIMENT = Experiment(
     seconds=20.0,
     done=(
         Repeat(
-            variant="apart", number=0, run="scenes-1-0", outcome=Outcome(failure="no room"), cause="hot-ps"
+            variant="apart",
+            number=0,
+            run="scenes-1-0",
+            outcome=TrialOutcome(failure="no room"),
+            cause="hot-ps",
         ),
     ),
     facts=(("cores", "2"),),

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from paceline.errors import Conflict, NotFound, StoreError
 from paceline.model.jobs.runs import Detail
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.stores import packings, tables, thinnings
 
@@ -36,7 +36,7 @@ def ended(filled):
         "demo",
         [StepReport(replica=WORKER, attempt=1, at=t, interval_seconds=1.0, steps=2, examples=64) for t in at],
     )
-    filled.append_evaluations("demo", [Evaluation(replica=WORKER, attempt=1, at=1000.0, auc=0.7)])
+    filled.append_evaluations("demo", [EvaluationReport(replica=WORKER, attempt=1, at=1000.0, auc=0.7)])
     end(filled)
     return filled
 

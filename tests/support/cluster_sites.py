@@ -16,22 +16,22 @@ from paceline.engines.kubernetes.loops import Loop
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.surfaces.web.cluster_gates import KubernetesGate
 from paceline.surfaces.web.gates import Gate
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.sites import ClusterSite
 from support.access import Access
 
 USERS = Path(__file__).parents[2] / "deploy" / "server" / "users.yaml"
 #: In which the users of the table have their roles; in the other one no user has any. `unbound` has none.
 NAMESPACE, OTHER = "ads", "search"
-_ASKED = {Operation.ASK}
-_LOOKS = {*_ASKED, Operation.LIST, Operation.GET, Operation.LOGS, Operation.QUOTAS}
-_CHANGES = {each for each in Operation if each.changes}
+_ASKED = {ApiOperation.ASK}
+_LOOKS = {*_ASKED, ApiOperation.LIST, ApiOperation.GET, ApiOperation.LOGS, ApiOperation.QUOTAS}
+_CHANGES = {each for each in ApiOperation if each.changes}
 #: What each role may in its namespace. Nodes are the cluster's: a role of a namespace does not show them.
-MAY: dict[str, set[Operation]] = {
+MAY: dict[str, set[ApiOperation]] = {
     "unbound": _ASKED,
     "view": _LOOKS,
     "edit": _LOOKS | _CHANGES,
-    "admin": _LOOKS | _CHANGES | {Operation.AUDITS},
+    "admin": _LOOKS | _CHANGES | {ApiOperation.AUDITS},
 }
 #: What the built-in roles have already, of what is asked for here.
 _BUILT_IN: dict[str, list[dict[str, Any]]] = {

@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from paceline.model.jobs.job_specs import API_VERSION, CleanUp, JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import Role
 from paceline.rendering import labels
 from paceline.specs.job_file import custom_resources
@@ -158,7 +158,7 @@ def job(
         image="localhost/work:1",
         command=("sleep", "3600"),
         roles=(ps, workers),
-        placement=Placement(strategy=strategy, node_selector=HOLLOW),
+        placement=PodPlacement(strategy=strategy, node_selector=HOLLOW),
         clean_up=CleanUp.ALL,
         termination_grace_seconds=1.0,
     )

@@ -12,7 +12,7 @@ from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import LOCAL, Run
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.traces import traced_steps
 from paceline.services.local import state_dirs
@@ -77,7 +77,7 @@ def fill(
         )  # fmt: skip
         if steps:
             store.append_evaluations(
-                name, [Evaluation(replica=worker, attempt=1, at=submitted_at + 4, step=20, auc=0.75)]
+                name, [EvaluationReport(replica=worker, attempt=1, at=submitted_at + 4, step=20, auc=0.75)]
             )
         if phase is not JobPhase.RUNNING:
             outcome = phase if phase.is_final else None

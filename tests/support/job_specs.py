@@ -198,12 +198,12 @@ def job_specs(draw: st.DrawFn) -> jobs.JobSpec:
         roles=roles,
         overrides=draw(_overrides(roles)),
         autoscale=draw(_autoscales(roles)),
-        placement=placements.Placement(
+        placement=placements.PodPlacement(
             strategy=draw(st.sampled_from(placements.PlacementStrategy)),
             node_selector=draw(_LABELS),
             tolerations=tuple(draw(st.lists(_TOLERATIONS, max_size=2))),
         ),
-        scheduling=jobs.Scheduling(
+        scheduling=jobs.SchedulingSpec(
             fit=draw(st.sampled_from(jobs.FitPolicy)), priority=draw(st.integers(-1_000_000, 1_000_000))
         ),
         hosts=draw(_HOSTS),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import predictions
-from paceline.modelling.calibrations import Measured
+from paceline.modelling.calibrations import MeasuredRun
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 
 COSTS = Costs(
     trainer_seconds=0.004,
@@ -25,10 +25,10 @@ def workers(count: int) -> tuple[ReplicaId, ...]:
     return tuple(ReplicaId(Role.WORKER, index) for index in range(count))
 
 
-def measured(layout: Layout, costs: Costs) -> Measured:
+def measured(layout: ModelLayout, costs: Costs) -> MeasuredRun:
     """Return what is measured of a layout whose steps have some costs."""
     found = predictions.speed(layout, costs)
-    return Measured(
+    return MeasuredRun(
         layout=layout,
         steps_per_second=found.steps_per_second,
         trainer_cores=found.trainer_cores,

@@ -9,7 +9,7 @@ from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 
 START = 1_700_000_000.0
@@ -114,7 +114,7 @@ def recording(
     if auc is not None:
         chief = replica(Role.WORKER, 0)
         at = START + seconds + 15
-        evaluations = [Evaluation(replica=chief, attempt=1, at=at, step=4800, auc=auc, log_loss=0.48)]
+        evaluations = [EvaluationReport(replica=chief, attempt=1, at=at, step=4800, auc=auc, log_loss=0.48)]
     return Recording(
         run=made,
         at=START + seconds + 140,

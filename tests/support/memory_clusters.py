@@ -19,8 +19,8 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any
 
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import NO_HEADERS, ClusterError, Line, Listing
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.clusters import NO_HEADERS, ClusterError, Listing, OutputLine
+from paceline.engines.kubernetes.kinds import ResourceKind
 from support.access import Access
 
 Key = tuple[str, str, str]
@@ -32,9 +32,9 @@ class MemoryCluster:
     def __init__(self, clock: Callable[[], float] = lambda: 0.0) -> None:
         self.clock = clock
         self.objects: dict[Key, dict[str, Any]] = {}
-        self.history: builtins.list[tuple[int, str, Kind, dict[str, Any]]] = []
+        self.history: builtins.list[tuple[int, str, ResourceKind, dict[str, Any]]] = []
         self.forgotten = 0  # versions up to this one cannot be watched from any more
-        self.outputs: dict[str, builtins.list[Line]] = {}
+        self.outputs: dict[str, builtins.list[OutputLine]] = {}
         #: The path of something that is passed on, such as a port of a pod, and who answers it: host:port.
         self.proxied: dict[str, str] = {}
         self.pages: dict[str, bytes] = {"/readyz": b"ok"}
@@ -51,7 +51,7 @@ class MemoryCluster:
 
     # What a cluster does.
 
-    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+    async def list(self, kind: ResourceKind, *, namespace: str | None = None, selector: str = "") -> Listing:
         self._called("list", kind, "")
         found: builtins.list[Mapping[str, Any]] = [
             copy.deepcopy(each)
@@ -61,7 +61,7 @@ class MemoryCluster:
         return Listing(found, str(self._version))
 
     async def watch(
-        self, kind: Kind, version: str, *, namespace: str | None = None, selector: str = ""
+        self, kind: ResourceKind, version: str, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncIterator[tuple[str, Mapping[str, Any]]]:
         self._called("watch", kind, "")
         seen, cuts = int(version), self._cuts
@@ -77,7 +77,7 @@ class MemoryCluster:
             if cuts != self._cuts:
                 return
 
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Mapping[str, Any]:
+    async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Mapping[str, Any]:
         self._called("get", kind, name)
         if kind is kinds.NAMESPACES:
             uid = self.namespaces.setdefault(name, f"uid-of-{name}")
@@ -85,7 +85,7 @@ class MemoryCluster:
         return copy.deepcopy(self._found(kind, name, namespace))
 
     async def create(
-        self, kind: Kind, made: Mapping[str, Any], *, dry_run: bool = False
+        self, kind: ResourceKind, made: Mapping[str, Any], *, dry_run: bool = False
     ) -> Mapping[str, Any]:
         metadata = made["metadata"]
         if kind is kinds.ACCESS_REVIEWS:
@@ -119,7 +119,7 @@ class MemoryCluster:
             return new
         return self._put("ADDED", kind, key, new)
 
-    async def replace(self, kind: Kind, made: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def replace(self, kind: ResourceKind, made: Mapping[str, Any]) -> Mapping[str, Any]:
         name, namespace = made["metadata"]["name"], made["metadata"].get("namespace", "")
         self._called("update", kind, name)
         old = self._found(kind, name, namespace)
@@ -131,7 +131,7 @@ class MemoryCluster:
 
     async def patch(
         self,
-        kind: Kind,
+        kind: ResourceKind,
         name: str,
         namespace: str | None,
         changes: Mapping[str, Any],
@@ -162,7 +162,7 @@ class MemoryCluster:
         return self._put("MODIFIED", kinds.PODS, (kinds.PODS.plural, namespace, pod), new)
 
     async def delete(
-        self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
+        self, kind: ResourceKind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:
         self._called("delete", kind, name)
         found = self._found(kind, name, namespace)
@@ -186,7 +186,7 @@ class MemoryCluster:
         tail: int | None = None,
         since_seconds: int | None = None,
         last_bytes: int,
-    ) -> builtins.list[Line]:
+    ) -> builtins.list[OutputLine]:
         self._called("logs", kinds.PODS, pod)
         if self._found(kinds.PODS, pod, namespace)["status"]["phase"] == "Pending":
             raise ClusterError("the container is waiting to start", code=400, reason="BadRequest")
@@ -226,7 +226,7 @@ class MemoryCluster:
 
     # What happens to it.
 
-    def remove(self, kind: Kind, name: str, namespace: str = "default") -> None:
+    def remove(self, kind: ResourceKind, name: str, namespace: str = "default") -> None:
         """Take an object away, and all that it owns."""
         gone = self.objects.pop((kind.plural, namespace, name))
         gone["metadata"]["resourceVersion"] = str(self._next_version())
@@ -236,7 +236,7 @@ class MemoryCluster:
             if any(one["uid"] == gone["metadata"]["uid"] for one in owners):
                 self.remove(_kind(key[0]), key[2], key[1])
 
-    def change(self, kind: Kind, name: str, namespace: str = "default", **parts: Any) -> None:
+    def change(self, kind: ResourceKind, name: str, namespace: str = "default", **parts: Any) -> None:
         """Put other top-level parts into an object, as those do who are not tested."""
         key = kind.plural, namespace, name
         self._put("MODIFIED", kind, key, {**copy.deepcopy(self.objects[key]), **parts})
@@ -249,17 +249,17 @@ class MemoryCluster:
             self.forgotten = self._version
         self._wake()
 
-    def of_kind(self, kind: Kind) -> dict[str, dict[str, Any]]:
+    def of_kind(self, kind: ResourceKind) -> dict[str, dict[str, Any]]:
         """Return the objects of a kind by name."""
         return {key[2]: each for key, each in self.objects.items() if key[0] == kind.plural}
 
     # How.
 
-    def _called(self, verb: str, kind: Kind, name: str) -> None:
+    def _called(self, verb: str, kind: ResourceKind, name: str) -> None:
         self.calls.append((verb, f"{kind.plural}/{name}"))
         self.trouble(verb, kind.plural, name)
 
-    def _found(self, kind: Kind, name: str, namespace: str | None) -> dict[str, Any]:
+    def _found(self, kind: ResourceKind, name: str, namespace: str | None) -> dict[str, Any]:
         found = self.objects.get((kind.plural, namespace or "", name))
         # Of a group there is the one version in which its objects were made.
         if found is None or found["apiVersion"] != kind.api_version:
@@ -271,7 +271,7 @@ class MemoryCluster:
         if version not in (None, old["metadata"]["resourceVersion"]):
             raise ClusterError("the object has been modified", code=409, reason="Conflict")
 
-    def _put(self, what: str, kind: Kind, key: Key, new: dict[str, Any]) -> Mapping[str, Any]:
+    def _put(self, what: str, kind: ResourceKind, key: Key, new: dict[str, Any]) -> Mapping[str, Any]:
         new["metadata"]["resourceVersion"] = str(self._next_version())
         self.objects[key] = new
         self._tell(what, kind, new)
@@ -281,7 +281,7 @@ class MemoryCluster:
         self._version = next(self._versions)
         return self._version
 
-    def _tell(self, what: str, kind: Kind, each: dict[str, Any]) -> None:
+    def _tell(self, what: str, kind: ResourceKind, each: dict[str, Any]) -> None:
         self.history.append((self._version, what, kind, copy.deepcopy(each)))
         self._wake()
 
@@ -303,8 +303,8 @@ def _fetched(asked: urllib.request.Request) -> bytes:
         raise ClusterError(f"error trying to reach service: {error}", code=503) from error
 
 
-def _kind(plural: str) -> Kind:
-    known = (each for each in vars(kinds).values() if isinstance(each, Kind))
+def _kind(plural: str) -> ResourceKind:
+    known = (each for each in vars(kinds).values() if isinstance(each, ResourceKind))
     return next(each for each in known if each.plural == plural)
 
 

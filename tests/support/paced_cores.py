@@ -13,7 +13,7 @@ from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
 from paceline.services.local import jobs
-from paceline.services.studying.probes import Times
+from paceline.services.studying.probes import ProbeTimes
 from support.group_files import until
 
 #: A trainer whose steps take as long as the quotas of replicas say: its own, that of ps-0 or that of none.
@@ -69,7 +69,7 @@ with open_store(home.store_url) as store:
     times = probes.Times(**json.loads(sys.argv[3]))
     probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe(sys.argv[2])
 """
-TIMES = Times(window=1.5, settle=0.5, known=4.0, most=240.0)
+TIMES = ProbeTimes(window=1.5, settle=0.5, known=4.0, most=240.0)
 
 
 def job(folder: Path, binding: str) -> JobSpec:
@@ -94,7 +94,7 @@ def training(api: jobs.Jobs, run: Run) -> Run:
     return run
 
 
-def probe(api: jobs.Jobs, run: Run, times: Times) -> subprocess.Popen[bytes]:
+def probe(api: jobs.Jobs, run: Run, times: ProbeTimes) -> subprocess.Popen[bytes]:
     """Probe a job by a process of its own; what it says of its end is dropped."""
     arguments = (str(api.home.path), run.name, json.dumps(dataclasses.asdict(times)))
     return subprocess.Popen([sys.executable, "-c", _PROBE, *arguments], stderr=subprocess.DEVNULL)

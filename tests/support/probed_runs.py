@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import Cut, Elasticity, Part, Probe, Unit
+from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe, RateUnit
 
-BOTH = Part(Knob.CPU, ("ps-0", "ps-1"))
-PS = Part(Knob.CPU, ("ps-0",))
-WORKERS = Part(Knob.CPU, ("worker-0", "worker-1"))
+BOTH = CutPart(Knob.CPU, ("ps-0", "ps-1"))
+PS = CutPart(Knob.CPU, ("ps-0",))
+WORKERS = CutPart(Knob.CPU, ("worker-0", "worker-1"))
 
 
 def probe(name: str, *, began_at: float = 1e9, ended: str | None = "all that matters is known") -> Probe:
@@ -15,7 +15,7 @@ def probe(name: str, *, began_at: float = 1e9, ended: str | None = "all that mat
     return Probe(
         run=name,
         began_at=began_at,
-        unit=Unit.EXAMPLES,
+        unit=RateUnit.EXAMPLES,
         cuts=(
             _cut(WORKERS, began_at, rate=998.0, held=()),
             _cut(BOTH, began_at + 15.0, rate=700.0, held=("ps-0",)),
@@ -31,7 +31,7 @@ def probe(name: str, *, began_at: float = 1e9, ended: str | None = "all that mat
     )
 
 
-def _cut(part: Part, at: float, *, rate: float, held: tuple[str, ...]) -> Cut:
+def _cut(part: CutPart, at: float, *, rate: float, held: tuple[str, ...]) -> Cut:
     return Cut(
         part=part, factor=0.7, since=at, until=at + 5.0, rate=rate, before=1000.0, after=1002.0, felt=held,
         at_limit=held,

@@ -22,7 +22,7 @@ import yaml
 from paceline.engines.kubernetes import kinds, leases, loops
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import labels
 from paceline.specs.job_file import custom_resources
@@ -78,14 +78,14 @@ def _api() -> _Api:
     return _Api()
 
 
-def objects(kind: Kind, selector: str = "") -> list[dict[str, Any]]:
+def objects(kind: ResourceKind, selector: str = "") -> list[dict[str, Any]]:
     """Return the objects of a kind: those of this worker's namespace, or the cluster's."""
     namespace = NAMESPACE if kind.is_namespaced else None
     listing = _api().run(_api().cluster.list(kind, namespace=namespace, selector=selector))
     return [dict(item) for item in listing.objects]
 
 
-def get(kind: Kind, name: str, namespace: str = NAMESPACE) -> dict[str, Any] | None:
+def get(kind: ResourceKind, name: str, namespace: str = NAMESPACE) -> dict[str, Any] | None:
     """Return an object; None: there is none of that name."""
     try:
         return dict(_api().run(_api().cluster.get(kind, name, namespace)))
@@ -105,7 +105,7 @@ def pod_names(job: str) -> list[str]:
     return [pod["metadata"]["name"] for pod in pods(job)]
 
 
-def remove(kind: Kind, name: str, namespace: str = NAMESPACE, *, grace_seconds: int = 0) -> None:
+def remove(kind: ResourceKind, name: str, namespace: str = NAMESPACE, *, grace_seconds: int = 0) -> None:
     """Delete an object, if there is one."""
     try:
         _api().run(_api().cluster.delete(kind, name, namespace, grace_seconds=grace_seconds))

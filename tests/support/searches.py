@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import math
 
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Judgement, Loss, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.studies.tunings import (
+    FinalPair,
+    Judgement,
+    Loss,
+    Objective,
+    Quality,
+    Trial,
+    TrialOutcome,
+    Tuning,
+)
 
 SOURCE = "spec:\n  training:\n    optimizer: {name: adam}\n    batch_size: 512\n"
 TUNED = SOURCE.replace("adam", "lazy-adam")
 LAZY = Proposal(
     name="dense-update",
     what="Adam updates all rows.",
-    changes=(Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),),
+    changes=(FieldChange(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),),
     gain=Gain(low=5.0, high=9.0),
     basis="OPT001, from what was measured of the job as it is",
     risk="Rare rows learn a little otherwise.",
@@ -22,15 +31,17 @@ LAZY = Proposal(
 SHORT = Proposal(
     name="short-layers",
     what="Compute in bfloat16.",
-    changes=(Change(path=("spec", "training", "compute_precision"), value="bfloat16"),),
+    changes=(FieldChange(path=("spec", "training", "compute_precision"), value="bfloat16"),),
     gain=Gain(low=0.95, high=1.3),
     basis="the ladder",
 )
 
 
-def outcome(speed: float) -> Outcome:
+def outcome(speed: float) -> TrialOutcome:
     """Return what was measured of a trial of such a speed."""
-    return Outcome(examples_per_second=(0.99 * speed, speed, 1.01 * speed), asked_cores=4.0, used_cores=1.5)
+    return TrialOutcome(
+        examples_per_second=(0.99 * speed, speed, 1.01 * speed), asked_cores=4.0, used_cores=1.5
+    )
 
 
 ENDED = Tuning(
@@ -54,14 +65,14 @@ ENDED = Tuning(
         ),
         Trial(
             number=3, run="clicks-trial-3", source=TUNED, base=1, proposals=(SHORT,),
-            outcome=Outcome(failure="ps-0 was killed: out of memory"),
+            outcome=TrialOutcome(failure="ps-0 was killed: out of memory"),
             judgement=Judgement(
                 kept=False, times=0.0, low=0.0, high=0.0, why="ps-0 was killed: out of memory"
             ),
         ),
     ),
     ended="all trials are made",
-    pairs=(Pair(before=outcome(1_500.0), after=outcome(12_300.0)),),
+    pairs=(FinalPair(before=outcome(1_500.0), after=outcome(12_300.0)),),
     quality=Quality(examples=45_000, auc_before=0.7012, auc_after=0.7010),
 )  # fmt: skip
 
@@ -69,7 +80,7 @@ HOSTILE = "<script>alert(1)</script>"
 
 
 def _repeat(variant: str, number: int, speed: float) -> Repeat:
-    made = Outcome(
+    made = TrialOutcome(
         examples_per_second=(speed,) * 5, used_cores=1.5, losses=(Loss(examples=512, value=math.nan),)
     )
     return Repeat(variant=variant, number=number, run=f"sizes-{number}", outcome=made, cause="ps-cpu-bound")
@@ -80,7 +91,7 @@ COMPARED = Experiment(
     name="sizes", source=SOURCE, base="/jobs", baseline="small", repeats=2, seconds=10.0,
     variants=(
         Variant(name="small", changes=()),
-        Variant(name=HOSTILE, changes=(Change(path=("spec", "training", "batch_size"), value=1024),)),
+        Variant(name=HOSTILE, changes=(FieldChange(path=("spec", "training", "batch_size"), value=1024),)),
     ),
     facts=(("cores", "2"),),
     done=(_repeat("small", 0, 100.0), _repeat(HOSTILE, 0, 300.0), _repeat(HOSTILE, 1, 310.0)),

@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.routing import BaseRoute
 
 from paceline.surfaces.web.applications import PREFIX
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 
 
 class Asked(NamedTuple):
@@ -20,7 +20,7 @@ class Asked(NamedTuple):
 
     method: str
     path: str
-    operation: Operation
+    operation: ApiOperation
 
 
 def asked(application: FastAPI) -> list[Asked]:
@@ -38,7 +38,7 @@ def _filled(path: str) -> str:
     return re.sub(r"\{\w+(:\w+)?\}", "missing", path)
 
 
-def _operations(dependant: Dependant) -> set[Operation]:
+def _operations(dependant: Dependant) -> set[ApiOperation]:
     calls = (each.call for each in dependant.dependencies)
     found = {call.operation for call in calls if call is not None and hasattr(call, "operation")}
     return found.union(*(_operations(each) for each in dependant.dependencies))

@@ -20,9 +20,9 @@ from paceline.model.jobs.runs import JobEvent, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local.state_dirs import Home
 from paceline.services.observing import diagnosis_runs
-from paceline.services.observing.finding_debounce import Change
+from paceline.services.observing.finding_debounce import FindingChange
 from paceline.surfaces.cli import alerts, following
-from paceline.surfaces.cli.sessions import Session
+from paceline.surfaces.cli.sessions import CliSession
 
 if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
@@ -34,10 +34,10 @@ CAUSE = Cause(
 
 
 @pytest.fixture
-def session(home: Home, monkeypatch: pytest.MonkeyPatch) -> Session:
+def session(home: Home, monkeypatch: pytest.MonkeyPatch) -> CliSession:
     monkeypatch.setattr(alerts, "FIRST_SECONDS", 0.0)
     monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 0.02)
-    return Session(home_option=str(home.path))
+    return CliSession(home_option=str(home.path))
 
 
 def awaited(lines: Callable[[], list[str]], seconds: float = 240.0) -> list[str]:
@@ -49,21 +49,21 @@ def awaited(lines: Callable[[], list[str]], seconds: float = 240.0) -> list[str]
 
 
 def test_a_line_says_when_what_and_where_to_look() -> None:
-    appeared, over = (Change(cause=CAUSE, is_over=is_over) for is_over in (False, True))
+    appeared, over = (FindingChange(cause=CAUSE, is_over=is_over) for is_over in (False, True))
     assert alerts.line(appeared, 1.8e9, "paceline why clicks") == (
         "08:00:00 PS001 warning: The variable ids makes ps-0 hot. (paceline why clicks)"
     )
     assert alerts.line(over, 1.8e9, "paceline why clicks") == "08:00:00 PS001 is over: ids, ps-0"
     silent = dataclasses.replace(CAUSE, subjects=())
-    assert alerts.line(Change(cause=silent, is_over=True), 1.8e9, "").endswith("PS001 is over")
+    assert alerts.line(FindingChange(cause=silent, is_over=True), 1.8e9, "").endswith("PS001 is over")
 
 
-def test_a_finding_is_told_once(home: Home, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_is_told_once(home: Home, session: CliSession, monkeypatch: pytest.MonkeyPatch) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING)
     looked = threading.Semaphore(0)
     original = diagnosis_runs.Looker.look
 
-    def counted(self: diagnosis_runs.Looker) -> diagnosis_runs.Look:
+    def counted(self: diagnosis_runs.Looker) -> diagnosis_runs.DiagnosisRun:
         looked.release()
         return original(self)
 
@@ -78,13 +78,13 @@ def test_a_finding_is_told_once(home: Home, session: Session, monkeypatch: pytes
 
 
 def test_errors_and_slow_looks_hold_up_nothing(
-    home: Home, session: Session, monkeypatch: pytest.MonkeyPatch
+    home: Home, session: CliSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING)
     calls = []
     original = diagnosis_runs.Looker.look
 
-    def broken(self: diagnosis_runs.Looker) -> diagnosis_runs.Look:
+    def broken(self: diagnosis_runs.Looker) -> diagnosis_runs.DiagnosisRun:
         calls.append(time.monotonic())
         if len(calls) < 3:
             raise StoreError("the disk is gone")
@@ -104,7 +104,7 @@ def test_errors_and_slow_looks_hold_up_nothing(
 
 
 def test_who_is_quiet_looks_for_nothing(
-    home: Home, session: Session, monkeypatch: pytest.MonkeyPatch
+    home: Home, session: CliSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(diagnosis_runs.Looker, "look", lambda self: pytest.fail("looked"))
     with alerts.watching(dataclasses.replace(session, quiet=True), "clicks") as lines:
@@ -130,10 +130,10 @@ class Ending:
 
 
 def test_lines_go_where_other_messages_go(
-    session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    session: CliSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     @contextlib.contextmanager
-    def watching(session: Session, name: str) -> Iterator[Callable[[], list[str]]]:
+    def watching(session: CliSession, name: str) -> Iterator[Callable[[], list[str]]]:
         yield lambda: ["08:00:00 PS001 is over"]
 
     monkeypatch.setattr(alerts, "watching", watching)
@@ -145,7 +145,7 @@ def test_lines_go_where_other_messages_go(
 
 
 def test_what_happens_is_told_and_facts_of_scripts_are_not(
-    session: Session, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    session: CliSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     class Telling(Ending):
         def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:

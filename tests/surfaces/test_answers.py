@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from paceline.model.explanations.causes import (
     Cause,
-    Change,
     Evidence,
+    EvidenceSource,
     Explanation,
+    FieldChange,
     Gain,
     Option,
     Outlook,
-    Source,
 )
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import JobSpec
@@ -33,7 +33,7 @@ spec:
     variable_placement: round-robin
 """
 DIFFS = Diffs(source=SOURCE, spec=JobSpec(name="clicks"))
-SAMPLES = Source(
+SAMPLES = EvidenceSource(
     what="samples", field="cpu_cores", replicas=tuple(map(ReplicaId.parse, ("ps-0", "ps-1"))), count=60,
     since=1.8e9, until=1.8e9 + 30,
 )  # fmt: skip
@@ -46,8 +46,8 @@ GIANT = Cause(
     evidence=(Evidence(text="ps-0 uses 0.98 of 1.00 cores", sources=(SAMPLES,)),),
     next_steps=("paceline plan clicks compares ways",),
     changes=(
-        Change(path=("spec", "roles", "ps", "cpu"), value=1),
-        Change(path=("spec", "training", "variable_placement"), value=None),
+        FieldChange(path=("spec", "roles", "ps", "cpu"), value=1),
+        FieldChange(path=("spec", "training", "variable_placement"), value=None),
     ),
     risk="None.",
     gain=Gain(low=1.42, high=1.81),
@@ -135,9 +135,9 @@ def test_numbers_say_where_they_come_from() -> None:
         SAMPLES, replicas=tuple(ReplicaId.parse(f"ps-{n}") for n in range(9)), since=None
     )
     assert answers.origin(many) == "cpu_cores, 60 samples (ps-0, ps-1, ps-2, ps-3 and 5 more)"
-    once = Source(what="traces", field="transfers", count=2, since=1.8e9, until=1.8e9)
+    once = EvidenceSource(what="traces", field="transfers", count=2, since=1.8e9, until=1.8e9)
     assert answers.origin(once) == "transfers, 2 traces, 08:00:00 UTC"
-    alone = Source(what="job file", field="cpu_policy", count=1)
+    alone = EvidenceSource(what="job file", field="cpu_policy", count=1)
     assert answers.origin(alone) == "cpu_policy, job file"
 
 
@@ -158,7 +158,7 @@ def test_of_many_bounds_the_rest_is_one_line() -> None:
 @given(st.text(max_size=60))
 def test_what_comes_from_users_is_text(words: str) -> None:
     causes = (dataclasses.replace(GIANT, what=words, evidence=(Evidence(text=words),), next_steps=(words,)),)
-    changes = (Change(path=("spec", words), value=words),)
+    changes = (FieldChange(path=("spec", words), value=words),)
     hostile = dataclasses.replace(FOUND, causes=(dataclasses.replace(causes[0], changes=changes),))
     shown = markdowns.text(said(hostile))
     assert shown.count("```") == 2

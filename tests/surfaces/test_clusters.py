@@ -18,13 +18,13 @@ from support.memory_clusters import MemoryCluster
 from support.operator_scenes import JOBS, Scene, is_worker, job
 
 from paceline.engines.kubernetes import clients, kinds
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.traces import traced_steps
 from paceline.model.traces.traced_steps import Trace
 from paceline.services.local import state_dirs
 from paceline.services.operators import rounds
-from paceline.services.operators.rounds import Rounds
+from paceline.services.operators.rounds import CollectionRounds
 from paceline.training.tracing import trace_files
 
 Paceline = Callable[..., Result]
@@ -63,12 +63,12 @@ class Stage:
         wait_until(lambda: len(made.lines("step")) > 2 and len(made.lines("sample")) > 2)
         return made
 
-    def keep(self, holds: Callable[[Rounds], Any]) -> None:
+    def keep(self, holds: Callable[[CollectionRounds], Any]) -> None:
         """Have the operator keep what is said until something holds."""
 
         async def go() -> None:
             assert self.scene.operator is not None
-            made = Rounds(
+            made = CollectionRounds(
                 self.scene.cluster, self.scene.operator, store_url=self.store, home=self.home,
                 clock=time.time, keep_seconds=3600.0,
             )  # fmt: skip
@@ -145,14 +145,14 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
 ) -> None:
     agent = stage.agent(WORKER, ReplicaId(Role.WORKER, 0))
     cluster = stage.scene.cluster
-    cluster.outputs[WORKER] = [Line("2027-01-15T08:00:00Z", "begun")]
+    cluster.outputs[WORKER] = [OutputLine("2027-01-15T08:00:00Z", "begun")]
     stage.keep(lambda made: made.counters.answers > 1)
     assert paceline("logs", "clicks").stdout == "worker-0 | begun\n"
     kept = json.loads(paceline("top", "clicks", "-o", "json", "--store", stage.store).stdout)
     assert (kept["name"], kept["phase"]) == ("clicks", "running")
     assert kept["step"] >= 2
     agent.finish()
-    cluster.outputs[WORKER].append(Line("2027-01-15T08:00:09Z", "done"))
+    cluster.outputs[WORKER].append(OutputLine("2027-01-15T08:00:09Z", "done"))
     stage.keep(lambda made: not agent.is_alive())
     stage.scene.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
     stage.runner.run(stage.scene.until_phase("succeeded"))
@@ -190,7 +190,7 @@ def test_top_of_a_job_that_has_ended_says_where_its_figures_are(stage: Stage, pa
 
 def test_logs_say_what_is_gone(stage: Stage, paceline: Paceline) -> None:
     cluster = stage.scene.cluster
-    cluster.outputs[WORKER] = [Line("2027-01-15T08:00:00Z", "begun")]
+    cluster.outputs[WORKER] = [OutputLine("2027-01-15T08:00:00Z", "begun")]
     stage.scene.kubelet.exit_code = lambda pod: (
         1 if is_worker(pod) and pod["metadata"]["name"] == WORKER else None
     )

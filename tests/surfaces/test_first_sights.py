@@ -83,7 +83,7 @@ def test_documents_have_the_finding_and_the_split() -> None:
     assert (unseen["finding"], unseen["split"], unseen["unknown"]) == (None, None, None)
 
 
-def looks_snapshot(look: diagnosis_runs.Look) -> Snapshot:
+def looks_snapshot(look: diagnosis_runs.DiagnosisRun) -> Snapshot:
 
     return snapshots.of(look.recording)
 

@@ -10,10 +10,10 @@ import pytest
 from support.filled_homes import fill
 
 import paceline
-from paceline.model.explanations.causes import Cause, Change, Evidence, Explanation, Gain
+from paceline.model.explanations.causes import Cause, Evidence, Explanation, FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Outcome
+from paceline.model.studies.tunings import TrialOutcome
 from paceline.services.local import state_dirs
 from paceline.surfaces import api, notebooks
 
@@ -21,7 +21,7 @@ RECORDED = Path(__file__).parents[2] / "benchmarks/diagnosis/recordings"
 HOSTILE = "<script>alert(1)</script>\x1b[31m&\"'"
 CAUSE = Cause(
     name="ps-cpu-bound", what=HOSTILE, evidence=(Evidence(text=HOSTILE),),
-    changes=(Change(path=("spec", HOSTILE), value=HOSTILE),), gain=Gain(low=1.5, high=2.0),
+    changes=(FieldChange(path=("spec", HOSTILE), value=HOSTILE),), gain=Gain(low=1.5, high=2.0),
 )  # fmt: skip
 PROPOSAL = Proposal(
     name=HOSTILE, what=HOSTILE, changes=CAUSE.changes, gain=CAUSE.gain, basis=HOSTILE, risk=HOSTILE
@@ -30,8 +30,8 @@ EXPERIMENT = Experiment(
     name=HOSTILE, source="", base="", baseline="one", repeats=1, seconds=1.0,
     variants=(Variant(name="one", changes=()), Variant(name=HOSTILE, changes=())),
     done=(
-        Repeat(variant="one", number=0, run="a", outcome=Outcome(examples_per_second=(100.0,))),
-        Repeat(variant=HOSTILE, number=0, run="b", outcome=Outcome(examples_per_second=(300.0,))),
+        Repeat(variant="one", number=0, run="a", outcome=TrialOutcome(examples_per_second=(100.0,))),
+        Repeat(variant=HOSTILE, number=0, run="b", outcome=TrialOutcome(examples_per_second=(300.0,))),
     ),
 )  # fmt: skip
 

@@ -13,7 +13,7 @@ from support.memory_clusters import MemoryCluster
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
 from paceline.surfaces import probes
-from paceline.surfaces.probes import Probes
+from paceline.surfaces.probes import HealthProbes
 
 
 def served(test: Callable[[int], Awaitable[None]]) -> None:
@@ -23,7 +23,7 @@ def served(test: Callable[[int], Awaitable[None]]) -> None:
         operator = Operator(MemoryCluster(time.time), agent_image=None, clock=time.time)
         operator.counters.reconciliations = 2
         operator._reconciler._unreadable["uid"] = "its version is 2"
-        async with Probes(operator, None).served("127.0.0.1", 0) as port:
+        async with HealthProbes(operator, None).served("127.0.0.1", 0) as port:
             await test(port)
 
     asyncio.run(run())
@@ -101,7 +101,7 @@ def test_a_port_that_is_taken_is_said() -> None:
     async def test(port: int) -> None:
         with pytest.raises(EngineError, match=rf"--listen 127\.0\.0\.1:{port}: .*in use"):
             await (
-                Probes(Operator(MemoryCluster(time.time), agent_image=None, clock=time.time), None)
+                HealthProbes(Operator(MemoryCluster(time.time), agent_image=None, clock=time.time), None)
                 .served("127.0.0.1", port)
                 .__aenter__()
             )

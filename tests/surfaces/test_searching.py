@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from paceline.model.studies.tunings import Objective, Outcome, Trial, Tuning
-from paceline.services.studying.trials import Doing
+from paceline.model.studies.tunings import Objective, Trial, TrialOutcome, Tuning
+from paceline.services.studying.trials import TrialActivity
 from paceline.surfaces.cli import alerts, searching, sessions
 from paceline.surfaces.cli.searching import Display
 
 NEW = Tuning(name="x-trial", job="x", objective=Objective(), most_trials=3, source="", base="/")
 FIRST = Trial(number=0, run="x-trial-0", source="")
-SPEED = Outcome(examples_per_second=(1200.0, 1200.0))
+SPEED = TrialOutcome(examples_per_second=(1200.0, 1200.0))
 RUNS = dataclasses.replace(NEW, trials=(FIRST,))
 DONE = dataclasses.replace(NEW, trials=(dataclasses.replace(FIRST, outcome=SPEED),))
 
 
-class Lines(sessions.Session):
+class Lines(sessions.CliSession):
     """A session whose lines are kept, and can be waited for."""
 
     def __init__(self) -> None:
@@ -72,10 +72,10 @@ def display(session: Lines, events: list[str]) -> Display:
 def test_a_cause_is_said_while_the_job_as_it_came_runs(causes: list[str]) -> None:
     session, events = Lines(), list[str]()
     with display(session, events).shown() as shown:
-        shown.tell(RUNS, Doing(what="starts"))
+        shown.tell(RUNS, TrialActivity(what="starts"))
         assert session.lines == []
         causes.append("OPT001 while it runs")
-        shown.tell(RUNS, Doing(what="is measured"))
+        shown.tell(RUNS, TrialActivity(what="is measured"))
         assert session.lines == ["OPT001 while it runs"]
         assert events == ["noticed"]
         shown.tell(DONE, None)
@@ -87,9 +87,9 @@ def test_what_is_said_of_the_start_is_not_the_first_cause(causes: list[str]) -> 
     session, events = Lines(), list[str]()
     with display(session, events).shown() as shown:
         causes.append("PRG002 while it starts")
-        shown.tell(RUNS, Doing(what="starts"))
+        shown.tell(RUNS, TrialActivity(what="starts"))
         assert session.lines == ["PRG002 while it starts"]
-        shown.tell(RUNS, Doing(what="is measured"))
+        shown.tell(RUNS, TrialActivity(what="is measured"))
         assert events == []
         shown.tell(DONE, None)
     assert session.lines[-1] == "OPT001 at the end"
@@ -99,7 +99,7 @@ def test_what_is_said_of_the_start_is_not_the_first_cause(causes: list[str]) -> 
 def test_a_cause_is_said_at_the_end_of_the_first_run_at_the_latest(causes: list[str]) -> None:
     session, events = Lines(), list[str]()
     with display(session, events).shown() as shown:
-        shown.tell(RUNS, Doing(what="is measured"))
+        shown.tell(RUNS, TrialActivity(what="is measured"))
         shown.tell(DONE, None)
     assert session.lines[-1] == "OPT001 at the end"
     assert events == ["explain x-trial-0", "noticed", "measured"]
@@ -107,9 +107,9 @@ def test_a_cause_is_said_at_the_end_of_the_first_run_at_the_latest(causes: list[
 
 def test_a_job_that_does_not_train_has_no_cause_here(causes: list[str]) -> None:
     session, events = Lines(), list[str]()
-    failed = dataclasses.replace(FIRST, outcome=Outcome(failure="it ended"))
+    failed = dataclasses.replace(FIRST, outcome=TrialOutcome(failure="it ended"))
     with display(session, events).shown() as shown:
-        shown.tell(RUNS, Doing(what="starts"))
+        shown.tell(RUNS, TrialActivity(what="starts"))
         shown.tell(dataclasses.replace(NEW, trials=(failed,)), None)
     assert session.lines == ["trial 0 of 2: the job as it came: 0 examples/s it ended"]
     assert events == []
@@ -119,7 +119,7 @@ def test_what_goes_on_is_said_again_and_again(monkeypatch: pytest.MonkeyPatch, c
     monkeypatch.setattr(searching, "LINE_SECONDS", 0.02)
     session = Lines()
     with display(session, []).shown() as shown:
-        shown.tell(RUNS, Doing(what="is measured", detail="900 examples/s", seconds_left=3.0))
+        shown.tell(RUNS, TrialActivity(what="is measured", detail="900 examples/s", seconds_left=3.0))
         session.wait_for(3)
     assert set(session.lines) == {"trial 0 of 2: the job as it came: is measured, 900 examples/s, 3 s to go"}
 
@@ -131,11 +131,11 @@ def test_the_time_that_is_left_is_said_once_it_can_be_known(
     monkeypatch.setattr(searching, "time", type("Clock", (), {"monotonic": lambda: now[0]}))
     session = Lines()
     shown = display(session, [])
-    shown.tell(RUNS, Doing(what="starts"))
+    shown.tell(RUNS, TrialActivity(what="starts"))
     now[0] = 30.0
     shown.tell(DONE, None)
     second = Trial(number=1, run="x-trial-1", source="", base=0)
     now[0] = 40.0
-    shown.tell(dataclasses.replace(DONE, trials=(*DONE.trials, second)), Doing(what="starts"))
+    shown.tell(dataclasses.replace(DONE, trials=(*DONE.trials, second)), TrialActivity(what="starts"))
     # Six more runs of 30 s each at most, of which the first has taken 10 s.
     assert shown._line.endswith("starts; 2m50s left at most")

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from support import paced_jobs
 
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.specs.edits import edits
 from paceline.stores import recordings
 
@@ -32,7 +32,7 @@ def test_proposals_are_shown_with_gain_risk_and_diff(paceline: Paceline) -> None
 def test_where_nothing_is_known_of_a_job_that_is_said(paceline: Paceline, tmp_path: Path) -> None:
     """Not that nothing is worth a trial: its steps were not seen."""
     path, seen = tmp_path / "unseen.parquet", recordings.read(Path(DENSE))
-    source = edits.edited(seen.run.source, (Change(path=("spec", "training"), value=None),))
+    source = edits.edited(seen.run.source, (FieldChange(path=("spec", "training"), value=None),))
     run = dataclasses.replace(seen.run, source=source, spec=dataclasses.replace(seen.run.spec, training=None))
     unseen = dataclasses.replace(seen, run=run, steps=(), traces=(), plan=None, conclusion=None)
     recordings.write(path, unseen)

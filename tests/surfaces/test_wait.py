@@ -17,7 +17,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing import diagnosis_runs, wait_conditions
-from paceline.surfaces.cli.wait_goals import GOAL, Goal
+from paceline.surfaces.cli.wait_goals import GOAL, WaitGoal
 
 if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
@@ -41,12 +41,12 @@ def condition(monkeypatch: pytest.MonkeyPatch) -> Callable[..., wait_conditions.
     def make(answers: Sequence[Sequence[Cause] | Exception], *codes: str) -> wait_conditions.FindingMade:
         left = iter(answers)
 
-        def look(self: diagnosis_runs.Looker) -> diagnosis_runs.Look:
+        def look(self: diagnosis_runs.Looker) -> diagnosis_runs.DiagnosisRun:
             answer = next(left)
             if isinstance(answer, Exception):
                 raise answer
             explanation = Explanation(job="clicks", summary="", causes=tuple(answer))
-            return diagnosis_runs.Look(recording=measured_runs.recording(), explanation=explanation)
+            return diagnosis_runs.DiagnosisRun(recording=measured_runs.recording(), explanation=explanation)
 
         monkeypatch.setattr(diagnosis_runs.Looker, "look", look)
         return wait_conditions.FindingMade(cast("LifeCycle", None), "clicks", codes)
@@ -94,14 +94,14 @@ def test_which_findings_count(
 @pytest.mark.parametrize(
     ("text", "goal"),
     [
-        ("running", Goal("running")),
-        ("step=12", Goal("step", step=12)),
-        ("step=+12", Goal("step", step=12, is_further=True)),
-        ("finding", Goal("finding")),
-        ("finding=ps001,waiting-for-ps", Goal("finding", codes=("PS001", "WRK201"))),
+        ("running", WaitGoal("running")),
+        ("step=12", WaitGoal("step", step=12)),
+        ("step=+12", WaitGoal("step", step=12, is_further=True)),
+        ("finding", WaitGoal("finding")),
+        ("finding=ps001,waiting-for-ps", WaitGoal("finding", codes=("PS001", "WRK201"))),
     ],
 )
-def test_goals_are_read(text: str, goal: Goal) -> None:
+def test_goals_are_read(text: str, goal: WaitGoal) -> None:
     assert GOAL.convert(text, None, None) == goal
 
 

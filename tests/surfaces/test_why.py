@@ -17,13 +17,13 @@ from support.filled_homes import fill, spec_of
 from paceline import specs
 from paceline.model.explanations.causes import (
     Cause,
-    Change,
     Evidence,
+    EvidenceSource,
     Explanation,
+    FieldChange,
     Gain,
     Option,
     Outlook,
-    Source,
 )
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import JobPhase
@@ -48,8 +48,8 @@ spec:
       strategy: none
     batch_size: 512
 """
-LEFT_OUT = Change(path=("spec", "training", "partitioning"), value=None)
-SAMPLES = Source(what="samples", field="cpu_cores", count=60, since=1.8e9, until=1.8e9 + 30)
+LEFT_OUT = FieldChange(path=("spec", "training", "partitioning"), value=None)
+SAMPLES = EvidenceSource(what="samples", field="cpu_cores", count=60, since=1.8e9, until=1.8e9 + 30)
 FOUND = Explanation(
     job="clicks",
     summary="clicks is pending, for 3m12s",
@@ -79,9 +79,12 @@ SLOW = Explanation(
                     text="ps-0 uses 0.97 of 1.00 cores, the other PS 0.05 on average",
                     sources=(SAMPLES,),
                 ),
-                Evidence(text="ids has 9 rows", sources=(Source(what="variables", field="shape", count=1),)),
+                Evidence(
+                    text="ids has 9 rows",
+                    sources=(EvidenceSource(what="variables", field="shape", count=1),),
+                ),
             ),
-            changes=(Change(path=("spec", "roles", "ps", "cpu"), value=1), LEFT_OUT),
+            changes=(FieldChange(path=("spec", "roles", "ps", "cpu"), value=1), LEFT_OUT),
             risk="Each part costs a message in each step.",
             gain=Gain(low=1.21, high=1.62),
             effects=(
@@ -182,7 +185,7 @@ def test_without_a_file_that_can_be_edited_changes_are_listed(source: str) -> No
 def test_no_line_is_wider_than_the_terminal_and_none_acts_on_it() -> None:
     words = "任务失败 with a long story\tabout \x1b[31m nothing\r\n " * 5
     source = SOURCE.replace("# small", f"# {'y' * 100} 任务\t") + f"  environment: {{A: '{'x' * 200}'}}\r\n"
-    change = Change(path=("spec", "environment", "A"), value=words)
+    change = FieldChange(path=("spec", "environment", "A"), value=words)
     cause = dataclasses.replace(
         SLOW.causes[0], what=words, risk=words, next_steps=(words,), subjects=(words,),
         changes=(*SLOW.causes[0].changes, change),
@@ -199,8 +202,8 @@ def test_no_line_is_wider_than_the_terminal_and_none_acts_on_it() -> None:
 
 
 def test_sources_of_several_days_have_dates() -> None:
-    source = Source(what="steps", field="steps", count=3, since=1.8e9, until=1.8e9 + 86_400)
-    at_once = Source(what="traces", field="transfers", count=1, since=1.8e9, until=1.8e9)
+    source = EvidenceSource(what="steps", field="steps", count=3, since=1.8e9, until=1.8e9 + 86_400)
+    at_once = EvidenceSource(what="traces", field="transfers", count=1, since=1.8e9, until=1.8e9)
     cause = dataclasses.replace(
         SLOW.causes[0], evidence=(Evidence(text="slow", sources=(source, at_once, source)),)
     )

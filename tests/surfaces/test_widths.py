@@ -11,7 +11,7 @@ from rich.console import Console, RenderableType
 from support.filled_homes import spec_of
 
 from paceline.model.explanations.checkups import Check, CheckState
-from paceline.model.explanations.findings import Finding, Position, Severity
+from paceline.model.explanations.findings import Finding, Severity, TextPosition
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
@@ -149,7 +149,7 @@ def test_top_without_width_shows_every_column() -> None:
 def test_findings_and_checks() -> None:
     finding = Finding(
         code="JOB101", severity=Severity.ERROR, path="spec.roles.ps.cpu", message=WORDS, fix=WORDS,
-        position=Position(file="job.yaml", line=1, column=1),
+        position=TextPosition(file="job.yaml", line=1, column=1),
     )  # fmt: skip
     assert widest(findings.findings([finding] * 3, width=80)) <= 80
     check = Check(name="Store", state=CheckState.FAILED, detail="x" * 300, advice=WORDS)

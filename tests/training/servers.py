@@ -29,14 +29,14 @@ class Servers:
 
     def cluster(self):
         """What the first worker knows of them, and where to connect to it."""
-        return clusters.Cluster(self.addresses, "worker", 0), self.started["worker", 0].target
+        return clusters.ClusterTask(self.addresses, "worker", 0), self.started["worker", 0].target
 
     def trainers(self, model, chosen, folder, count):
         """The trainers of a job; its parameters come from a folder, or are left there."""
         addresses = {**self.addresses, "worker": self.addresses["worker"][:count]}
         made = [
             _trainer(
-                model, clusters.Cluster(addresses, "worker", index), chosen, self.started["worker", index]
+                model, clusters.ClusterTask(addresses, "worker", index), chosen, self.started["worker", index]
             )
             for index in range(count)
         ]
@@ -52,7 +52,7 @@ class Servers:
 class Trainer:
     """One trainer of a job in this process."""
 
-    cluster: clusters.Cluster
+    cluster: clusters.ClusterTask
     chosen: settings.Settings
     graph: graphs.Graph
     session: Any

@@ -36,7 +36,7 @@ def test_parameter_servers_and_evaluators_are_no_trainers():
     evaluator = clusters.read(environment(TWO_AND_TWO, "evaluator", 0))
     assert not ps.is_chief
     assert evaluator.is_local
-    with pytest.raises(errors.ClusterError, match="not a trainer"):
+    with pytest.raises(errors.ClusterTaskError, match="not a trainer"):
         _ = ps.trainer_index
 
 
@@ -55,7 +55,7 @@ def test_figures_of_the_agent():
 
 
 def test_without_tf_config_the_error_says_how_to_run():
-    with pytest.raises(errors.ClusterError, match=r"job file(.|\n)*export TF_CONFIG="):
+    with pytest.raises(errors.ClusterTaskError, match=r"job file(.|\n)*export TF_CONFIG="):
         clusters.read({})
 
 
@@ -74,7 +74,7 @@ def test_without_tf_config_the_error_says_how_to_run():
     ],
 )
 def test_a_wrong_cluster_is_explained(given, message):
-    with pytest.raises(errors.ClusterError, match=message):
+    with pytest.raises(errors.ClusterTaskError, match=message):
         clusters.read(given)
 
 

@@ -28,7 +28,7 @@ def test_a_closed_session_leaves_no_thread_behind():
     before = set(threading.enumerate())
     with tf1.Graph().as_default() as graph:
         one = tf1.constant(1)
-    session = deadlines.Session("", graph=graph, config=None, ports=(), seconds=30.0)
+    session = deadlines.DeadlineSession("", graph=graph, config=None, ports=(), seconds=30.0)
     assert session.run(one) == 1
     begun = set(threading.enumerate()) - before
     assert "deadlines" in {each.name for each in begun}
@@ -43,7 +43,7 @@ def test_a_failure_whose_reason_is_no_text_is_one_of_a_server(monkeypatch):
     graph = tf1.Graph()
     with graph.as_default():
         one = tf1.constant(1)
-    session = deadlines.Session("", graph=graph, config=None, ports=(), seconds=30.0)
+    session = deadlines.DeadlineSession("", graph=graph, config=None, ports=(), seconds=30.0)
     monkeypatch.setattr(tf1.Session, "run", fails)
     with pytest.raises(tf.errors.UnavailableError, match="no text"):
         session.run(one)

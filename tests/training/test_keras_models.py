@@ -12,7 +12,7 @@ from paceline.training import clusters, errors, features, settings
 
 pytestmark = pytest.mark.slow
 
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
 SITE = features.Identity("site", 12)
 DEVICE = features.Identity("device", 5)
 TAGS = features.Several(features.Identity("tags", 20), 3, None)
@@ -22,7 +22,7 @@ RATE = 0.5
 CHOSEN = settings.Settings(
     batch_size=16,
     optimizer=settings.Optimizer("momentum", RATE),
-    partitioning=settings.Partitioning("fixed", shards=2),
+    partitioning=settings.PartitioningSettings("fixed", shards=2),
 )
 INPUTS = {"numbers": ("age", "price")}
 
@@ -328,7 +328,7 @@ def test_several_values_with_a_combiner_are_one_vector_of_the_model():
 def test_it_runs_on_the_trainer_alone():
     from paceline.training.graph import graphs
 
-    cluster = clusters.Cluster({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
+    cluster = clusters.ClusterTask({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
     graph = graphs.build(adapted(functional(), INPUTS), cluster, CHOSEN)
     devices = {each.name: each.device for each in graph.graph.get_operations() if "keras" in each.name}
     assert {name.partition("/")[0] for name in devices} >= {"keras", "gradients"}

@@ -8,7 +8,7 @@ from paceline.training import clusters, features, settings
 
 pytestmark = pytest.mark.slow
 
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
 COLUMNS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate((30, 20, 10)))
 FEATURES = features.FeatureSet((features.Numeric("x"), features.Numeric("y")), COLUMNS, features.Label("l"))
 CHOSEN = settings.Settings(

@@ -32,7 +32,7 @@ def await_loss(watch):
 def watch_on(server):
     from paceline.training import parameter_watchdog
 
-    return parameter_watchdog.Watch(server, look_seconds=0.01)
+    return parameter_watchdog.ParameterWatchdog(server, look_seconds=0.01)
 
 
 def test_nothing_is_lost_while_all_variables_have_values():
@@ -71,6 +71,6 @@ def test_a_server_that_cannot_be_reached_has_lost_them():
 def test_the_end_of_the_context_is_not_kept_waiting():
     from paceline.training import parameter_watchdog
 
-    with parameter_watchdog.Watch(Server(), look_seconds=3600.0) as watch:
+    with parameter_watchdog.ParameterWatchdog(Server(), look_seconds=3600.0) as watch:
         pass
     assert not watch.has_lost

@@ -38,7 +38,7 @@ def test_it_says_what_tensorflow_would(addresses, role, number, spare_workers):
     import tensorflow as tf
 
     index = number % len(addresses[role])
-    cluster = clusters.Cluster(addresses, role, index, spare_workers=spare_workers)
+    cluster = clusters.ClusterTask(addresses, role, index, spare_workers=spare_workers)
     read = tf.train.ServerDef.FromString(server_definitions.encoded(cluster))
     assert read == reference(cluster)
 
@@ -46,7 +46,7 @@ def test_it_says_what_tensorflow_would(addresses, role, number, spare_workers):
 def test_its_bytes():
     """Without TensorFlow, which has parsed these to what they are to say."""
     addresses = {"ps": ("a:1", "b:2"), "worker": ("c:3",), "evaluator": ("e:5",)}
-    cluster = clusters.Cluster(addresses, "ps", 1, spare_workers=("d:4",))
+    cluster = clusters.ClusterTask(addresses, "ps", 1, spare_workers=("d:4",))
     assert server_definitions.encoded(cluster) == (
         b"\n4"
         b"\n\x16\n\x02ps\x12\x07\x08\x00\x12\x03a:1\x12\x07\x08\x01\x12\x03b:2"

@@ -16,7 +16,7 @@ UNREACHABLE = "127.0.0.1:1"
 def test_a_trainer_that_is_stopped_waits_for_no_parameter_server(monkeypatch):
     monkeypatch.setattr(servers, "start", lambda cluster: None)
     addresses = {"ps": (UNREACHABLE,), "chief": (UNREACHABLE,)}
-    cluster = clusters.Cluster(addresses=addresses, role="chief", index=0)
+    cluster = clusters.ClusterTask(addresses=addresses, role="chief", index=0)
     waiting = sessions.Sessions(graph=None, cluster=cluster, saved=None, last_step=10)
     looks = itertools.count()
     assert waiting.open(lambda: next(looks) > 5) is None
@@ -26,7 +26,7 @@ def test_a_trainer_that_is_stopped_waits_for_no_parameter_server(monkeypatch):
 def lonely(monkeypatch):
     """Sessions of a trainer whose server is never asked."""
     monkeypatch.setattr(servers, "start", lambda cluster: None)
-    cluster = clusters.Cluster(addresses={"ps": (UNREACHABLE,)}, role="worker", index=0)
+    cluster = clusters.ClusterTask(addresses={"ps": (UNREACHABLE,)}, role="worker", index=0)
     return sessions.Sessions(graph=None, cluster=cluster, saved=None, last_step=10)
 
 

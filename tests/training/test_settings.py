@@ -9,7 +9,7 @@ from paceline.training import errors, settings
 PLAN = variable_plans.plan(
     [Variable(name="table", shape=(100, 4), sparse=True)],
     servers=2,
-    cut=variable_plans.Cut(min_shard_bytes=1),
+    cut=variable_plans.RowPartitioning(min_shard_bytes=1),
     rule=variable_plans.PlacementRule.BALANCED,
 )
 PLAIN = saved_plans.write(PLAN)
@@ -21,12 +21,12 @@ def test_defaults():
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.05)
     assert (chosen.batch_size, chosen.epochs, chosen.embedding_dimension) == (512, 1, 16)
     assert chosen.hidden_units == (256, 128, 64)
-    assert chosen.partitioning == settings.Partitioning("min-size", "hashed", None, None)
+    assert chosen.partitioning == settings.PartitioningSettings("min-size", "hashed", None, None)
     assert chosen.variable_placement == variable_plans.DEFAULT_RULE.value
     assert chosen.variable_plan is None
     assert chosen.fused_tables
     assert chosen.checkpoint == settings.Checkpoint(60, 3)
-    assert chosen.trace == settings.Trace(60, 2)
+    assert chosen.trace == settings.TraceSettings(60, 2)
     assert chosen.inputs == settings.Inputs()
     assert (chosen.seed, chosen.max_steps) == (0, None)
 
@@ -73,13 +73,13 @@ def test_every_key_can_be_set():
         "max_steps": 9,
     }
     chosen = settings.read({"PACELINE_TRAINING": json.dumps(raw)})
-    schedule = schedules.Schedule("polynomial", 5, 9, 1.0, 2.0)
+    schedule = schedules.LearningRateSchedule("polynomial", 5, 9, 1.0, 2.0)
     assert chosen.optimizer == settings.Optimizer("adam", 1.0, schedule)
     assert chosen.wide_optimizer == settings.Optimizer("ftrl", 0.5)  # the default of this very block
     assert chosen.inputs == settings.Inputs(
         ("a.csv",), ("b", "c"), "csv", 3, settings.InputCache("/tmp/cache", 10)
     )
-    assert chosen.partitioning == settings.Partitioning("min-size", "hashed", 3, 10)
+    assert chosen.partitioning == settings.PartitioningSettings("min-size", "hashed", 3, 10)
     assert chosen.variable_plan == PLAN
     assert not chosen.fused_tables
     assert chosen.compute_precision == "bfloat16"
@@ -90,7 +90,7 @@ def test_every_key_can_be_set():
     assert chosen.clip_norm == 5.0
     assert chosen.export_dir == "exported"
     assert chosen.max_steps == 9
-    assert chosen.trace == settings.Trace(0, 3)
+    assert chosen.trace == settings.TraceSettings(0, 3)
     assert settings.parse({"max_steps": None, "partitioning": {"shards": None}}) == settings.Settings()
 
 

@@ -109,7 +109,7 @@ WEIGHTS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("packed", [True, False])
 def test_bytes_of_every_variable_are_exact(cluster, packed):
-    cut = settings.Partitioning("min-size", "hashed", min_shard_bytes=64)
+    cut = settings.PartitioningSettings("min-size", "hashed", min_shard_bytes=64)
     record, metadata, names = step_of(cluster, partitioning=cut, transfers=settings.Transfers(packed=packed))
     ids = examples().ids
     rows = sum(len(np.unique(ids[:, place])) for place in (0, 1))
@@ -140,7 +140,7 @@ def test_bytes_of_every_variable_are_exact(cluster, packed):
 def test_the_optimizer_on_the_server_is_named_with_its_variable(cluster):
     record, _, _ = step_of(
         cluster,
-        partitioning=settings.Partitioning("none"),
+        partitioning=settings.PartitioningSettings("none"),
         optimizer=settings.Optimizer("adam", 0.001),
         transfers=settings.Transfers(precision="bfloat16"),
     )

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.studies.experiments import Experiment, Repeat, Variant, combined
-from paceline.model.studies.tunings import Outcome
-from paceline.tuning.comparisons import Verdict, compared
+from paceline.model.studies.tunings import TrialOutcome
+from paceline.tuning.comparisons import VariantVerdict, compared
 
 
 def experiment(speeds: Mapping[str, Sequence[float]], *, repeats: int = 3) -> Experiment:
@@ -28,7 +28,9 @@ def experiment(speeds: Mapping[str, Sequence[float]], *, repeats: int = 3) -> Ex
                 variant=name,
                 number=number,
                 run=f"{name}-{number}",
-                outcome=Outcome(examples_per_second=(speed,)) if speed else Outcome(failure="no room"),
+                outcome=TrialOutcome(examples_per_second=(speed,))
+                if speed
+                else TrialOutcome(failure="no room"),
                 cause="giant-variable" if speed else "",
             )
             for name, own in speeds.items()
@@ -52,8 +54,9 @@ def test_every_verdict() -> None:
         )
     )
     assert [each.verdict for each in found] == [
-        Verdict.BASELINE, Verdict.FASTER, Verdict.SLOWER, Verdict.NO_DIFFERENCE, Verdict.NOT_ENOUGH,
-        Verdict.FAILED, Verdict.NOT_ENOUGH,
+        VariantVerdict.BASELINE, VariantVerdict.FASTER, VariantVerdict.SLOWER, VariantVerdict.NO_DIFFERENCE,
+        VariantVerdict.NOT_ENOUGH,
+        VariantVerdict.FAILED, VariantVerdict.NOT_ENOUGH,
     ]  # fmt: skip
 
 
@@ -62,7 +65,7 @@ def test_runs_of_a_round_are_compared_so_that_drift_does_not_count() -> None:
     _, fast = compared(experiment({"base": (100, 100, 50), "fast": (130, 130, 65)}))
     assert fast.times is not None
     assert fast.times[0] == pytest.approx(1.3)
-    assert fast.verdict is Verdict.FASTER
+    assert fast.verdict is VariantVerdict.FASTER
     assert fast.examples_per_second == (pytest.approx(325 / 3), 65, 130)
     assert fast.causes == ("giant-variable",)
 
@@ -75,7 +78,7 @@ def test_a_round_of_which_one_is_missing_is_not_compared() -> None:
 
 def test_one_pair_tells_only_what_is_more_than_runs_differ_by() -> None:
     _, near, far = compared(experiment({"base": (100,), "near": (107,), "far": (150,)}, repeats=1))
-    assert (near.verdict, far.verdict) == (Verdict.NOT_ENOUGH, Verdict.FASTER)
+    assert (near.verdict, far.verdict) == (VariantVerdict.NOT_ENOUGH, VariantVerdict.FASTER)
     assert far.effect == pytest.approx(10.1, abs=0.1)
 
 
@@ -103,5 +106,5 @@ def test_a_verdict_never_goes_beyond_its_interval(pairs: list[tuple[float, float
     assert other.times is not None
     value, low, high = other.times
     assert low <= value <= high
-    assert (other.verdict is Verdict.FASTER) <= (low > 1)
-    assert (other.verdict is Verdict.SLOWER) <= (high < 1)
+    assert (other.verdict is VariantVerdict.FASTER) <= (low > 1)
+    assert (other.verdict is VariantVerdict.SLOWER) <= (high < 1)

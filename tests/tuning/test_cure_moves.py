@@ -15,7 +15,7 @@ from paceline.model.jobs.job_specs import Host
 from paceline.model.jobs.runs import SEEN, JobEvent
 from paceline.model.measures.recordings import Recording
 from paceline.model.studies.proposals import Proposal
-from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables.variable_plans import PlacementRule, Plan, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 from paceline.tuning import cure_moves
 
@@ -30,7 +30,7 @@ def planned(rows_used: float | None = 100.0) -> Plan:
         name="ids", shape=(100_000, 16), sparse=True, step_bytes=1000 * 132.0, rows_used=rows_used,
         devices=("/job:ps/task:0",), value_type="float32",
     )  # fmt: skip
-    return plan((table,), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    return plan((table,), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
 
 
 def job(

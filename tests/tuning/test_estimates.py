@@ -6,11 +6,19 @@ import dataclasses
 
 import pytest
 
-from paceline.model.studies.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.studies.tunings import (
+    FinalPair,
+    Judgement,
+    Objective,
+    Quality,
+    Trial,
+    TrialOutcome,
+    Tuning,
+)
 from paceline.tuning import estimates
-from paceline.tuning.estimates import Runs
+from paceline.tuning.estimates import RunCount
 
-FAST = Outcome(examples_per_second=(10.0, 10.0))
+FAST = TrialOutcome(examples_per_second=(10.0, 10.0))
 KEPT = Judgement(kept=True, times=2.0, low=1.8, high=2.2, why="")
 NEW = Tuning(name="x-trial", job="x", objective=Objective(), most_trials=4, source="", base="/")
 
@@ -23,26 +31,26 @@ def trials(count: int, judgement: Judgement | None = KEPT) -> tuple[Trial, ...]:
 
 
 def test_runs_of_trials_and_of_the_proof() -> None:
-    assert estimates.runs(NEW, pairs=0) == Runs(done=0, most=4)
-    assert estimates.runs(NEW, pairs=1) == Runs(done=0, most=8)
+    assert estimates.runs(NEW, pairs=0) == RunCount(done=0, most=4)
+    assert estimates.runs(NEW, pairs=1) == RunCount(done=0, most=8)
     some = dataclasses.replace(NEW, trials=trials(2))
-    assert estimates.runs(some, pairs=2) == Runs(done=2, most=10)
+    assert estimates.runs(some, pairs=2) == RunCount(done=2, most=10)
     ended = dataclasses.replace(some, ended="nothing is left")
-    assert estimates.runs(ended, pairs=2) == Runs(done=2, most=8)
-    proven = dataclasses.replace(ended, pairs=(Pair(before=FAST, after=FAST),))
-    assert estimates.runs(proven, pairs=1) == Runs(done=4, most=6)
+    assert estimates.runs(ended, pairs=2) == RunCount(done=2, most=8)
+    proven = dataclasses.replace(ended, pairs=(FinalPair(before=FAST, after=FAST),))
+    assert estimates.runs(proven, pairs=1) == RunCount(done=4, most=6)
     whole = dataclasses.replace(proven, quality=Quality(examples=1, auc_before=None, auc_after=None))
-    assert estimates.runs(whole, pairs=1) == Runs(done=6, most=6)
+    assert estimates.runs(whole, pairs=1) == RunCount(done=6, most=6)
 
 
 def test_what_is_no_better_is_not_proven() -> None:
     undone = dataclasses.replace(KEPT, kept=False)
     ended = dataclasses.replace(NEW, trials=trials(2, undone), ended="nothing is left")
-    assert estimates.runs(ended, pairs=2) == Runs(done=2, most=2)
+    assert estimates.runs(ended, pairs=2) == RunCount(done=2, most=2)
 
 
 def test_the_time_that_is_left_follows_from_the_runs_before() -> None:
-    runs = Runs(done=3, most=8)
+    runs = RunCount(done=3, most=8)
     assert runs.seconds_left(3, 0.0, 5.0) is None
     assert runs.seconds_left(1, 60.0, 0.0) == pytest.approx(150.0)
     assert runs.seconds_left(1, 60.0, 20.0) == pytest.approx(130.0)

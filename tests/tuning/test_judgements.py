@@ -7,14 +7,14 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.studies.tunings import Goal, Loss, Objective, Outcome
+from paceline.model.studies.tunings import Goal, Loss, Objective, TrialOutcome
 from paceline.tuning.judgements import judge
 
 FASTEST = Objective()
 
 
-def outcome(speed: float, *, cores: float | None = 4.0, loss: float = 0.5) -> Outcome:
-    return Outcome(
+def outcome(speed: float, *, cores: float | None = 4.0, loss: float = 0.5) -> TrialOutcome:
+    return TrialOutcome(
         examples_per_second=(speed * 0.99, speed, speed * 1.01),
         asked_cores=cores,
         losses=tuple(Loss(examples=1000 * number, value=loss) for number in range(1, 40)),
@@ -38,7 +38,7 @@ def test_what_is_slower_is_worse() -> None:
 
 
 def test_speeds_that_vary_much_have_to_differ_more() -> None:
-    wild = Outcome(examples_per_second=(60, 200, 100, 220, 70), asked_cores=4.0)
+    wild = TrialOutcome(examples_per_second=(60, 200, 100, 220, 70), asked_cores=4.0)
     assert judge(FASTEST, outcome(100), outcome(130)).kept
     assert not judge(FASTEST, outcome(100), wild).kept
 
@@ -50,11 +50,11 @@ def test_what_learns_worse_is_taken_back_however_fast_it_is() -> None:
 
 
 def test_losses_are_compared_after_as_many_examples() -> None:
-    slow = Outcome(
+    slow = TrialOutcome(
         examples_per_second=(10, 10), losses=tuple(Loss(examples=10 * n, value=0.7) for n in range(1, 20))
     )
     # It has come further, so its last losses are lower; after as many examples it had 0.8.
-    fast = Outcome(
+    fast = TrialOutcome(
         examples_per_second=(100, 100),
         losses=tuple(Loss(examples=10 * n, value=0.8 if n < 20 else 0.3) for n in range(1, 200)),
     )
@@ -62,12 +62,12 @@ def test_losses_are_compared_after_as_many_examples() -> None:
 
 
 def test_of_too_few_losses_nothing_is_said() -> None:
-    few = Outcome(examples_per_second=(200, 200), losses=(Loss(examples=10, value=9.0),))
+    few = TrialOutcome(examples_per_second=(200, 200), losses=(Loss(examples=10, value=9.0),))
     assert judge(FASTEST, outcome(100), few).kept
 
 
 def test_what_did_not_train_says_why() -> None:
-    failed = Outcome(failure="ps-0 was killed: out of memory")
+    failed = TrialOutcome(failure="ps-0 was killed: out of memory")
     assert judge(FASTEST, outcome(100), failed).why == "ps-0 was killed: out of memory"
 
 
@@ -95,8 +95,8 @@ def test_as_long_as_nothing_is_within_the_limits_the_faster_one_stays() -> None:
 
 @given(st.floats(1e-3, 1e9), st.floats(1e-3, 1e9), st.lists(st.floats(0.5, 1.5), min_size=2, max_size=6))
 def test_it_never_keeps_what_may_be_a_loss(before: float, after: float, noise: list[float]) -> None:
-    first = Outcome(examples_per_second=tuple(before * each for each in noise))
-    then = Outcome(examples_per_second=tuple(after * each for each in reversed(noise)))
+    first = TrialOutcome(examples_per_second=tuple(before * each for each in noise))
+    then = TrialOutcome(examples_per_second=tuple(after * each for each in reversed(noise)))
     found = judge(FASTEST, first, then)
     assert found.low <= found.times <= found.high
     assert not (found.kept and found.low <= 1)

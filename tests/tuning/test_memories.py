@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.studies.tunings import Goal, Objective
@@ -73,9 +73,9 @@ def test_only_settings_that_decide_the_speed_are_taken_over() -> None:
         },
     }
     assert memories.differences(before, after) == (
-        Change(path=("spec", "roles", "ps", "replicas"), value=4),
-        Change(path=("spec", "training", "partitioning"), value=None),
-        Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=4),
+        FieldChange(path=("spec", "training", "partitioning"), value=None),
+        FieldChange(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),
     )
     assert memories.differences(before, before) == ()
 
@@ -131,7 +131,7 @@ def _spec(training: Any) -> dict[str, Any]:
     return {"spec": {"training": training}}
 
 
-def _applied(data: dict[str, Any], changes: tuple[Change, ...]) -> dict[str, Any]:
+def _applied(data: dict[str, Any], changes: tuple[FieldChange, ...]) -> dict[str, Any]:
     for change in changes:
         place: Any = data
         for name in change.path[:-1]:

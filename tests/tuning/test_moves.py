@@ -7,11 +7,11 @@ from support.layouts import workers
 
 from paceline.model.explanations.causes import Gain
 from paceline.model.studies.proposals import Proposal
-from paceline.modelling.layouts import Layout, Server, Trainers
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 from paceline.tuning import moves
 
-LAYOUT = Layout(
-    servers=(Server(cores=1.0, host=None, step_bytes=1e6, step_rows=500.0),),
+LAYOUT = ModelLayout(
+    servers=(ParameterServer(cores=1.0, host=None, step_bytes=1e6, step_rows=500.0),),
     trainers=(Trainers(replicas=workers(2), cores=1.0, host=None),),
     hosts=(),
     machine_cores=None,

@@ -5,19 +5,19 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Judgement, Objective, Outcome, Trial, Tuning
+from paceline.model.studies.tunings import Judgement, Objective, Trial, TrialOutcome, Tuning
 from paceline.tuning import searches
 
-FIRST = Trial(number=0, run="t-0", source="", outcome=Outcome(examples_per_second=(1.0,)))
+FIRST = Trial(number=0, run="t-0", source="", outcome=TrialOutcome(examples_per_second=(1.0,)))
 
 
 def proposal(name: str, gain: float, *, field: str | None = None, value: object = 1) -> Proposal:
     return Proposal(
         name=name,
         what="",
-        changes=(Change(path=("spec", *(field or name).split(".")), value=value),),
+        changes=(FieldChange(path=("spec", *(field or name).split(".")), value=value),),
         gain=Gain(low=gain, high=gain),
         basis="",
     )
@@ -42,7 +42,7 @@ def undone(number: int, *proposals: Proposal) -> Trial:
         source="",
         base=0,
         proposals=proposals,
-        outcome=Outcome(examples_per_second=(0.5,)),
+        outcome=TrialOutcome(examples_per_second=(0.5,)),
         judgement=Judgement(kept=False, times=0.5, low=0.4, high=0.6, why="it is worse"),
     )
 

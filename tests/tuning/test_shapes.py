@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from support.job_specs import job_specs
 
 from paceline import specs
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.studies.tunings import Objective
 from paceline.specs.edits import edits
 from paceline.tuning import shapes
-from paceline.tuning.shapes import Shape
+from paceline.tuning.shapes import JobShape
 
 SERVERS = RoleSpec(role=Role.PS, replicas=2, cpu_cores=1.0)
 SPEC = JobSpec(
@@ -25,7 +25,7 @@ SPEC = JobSpec(
     roles=(SERVERS, RoleSpec(role=Role.WORKER, replicas=4, cpu_cores=0.5)),
     training={"partitioning": {"strategy": "none"}, "batch_size": 512},
 )
-NOW = Shape(servers=2, workers=4, server_cores=1.0, worker_cores=0.5, even=False)
+NOW = JobShape(servers=2, workers=4, server_cores=1.0, worker_cores=0.5, even=False)
 
 
 def test_the_shape_of_a_job() -> None:
@@ -36,7 +36,7 @@ def test_the_shape_of_a_job() -> None:
 def test_shapes_are_within_the_cores_that_may_be_asked_for() -> None:
     found = list(shapes.beside(SPEC, Objective(most_cores=4.0)))
     assert NOW not in found
-    assert Shape(servers=1, workers=6, server_cores=1.0, worker_cores=0.5, even=True) in found
+    assert JobShape(servers=1, workers=6, server_cores=1.0, worker_cores=0.5, even=True) in found
     for each in found:
         assert each.server_cores is not None
         assert each.worker_cores is not None
@@ -72,9 +72,9 @@ def test_cores_stay_within_what_a_job_file_can_ask_for(cores: float, least: floa
 def test_changes_name_only_what_differs() -> None:
     wanted = dataclasses.replace(NOW, servers=4, server_cores=0.75, even=True)
     assert shapes.changes(SPEC, wanted) == (
-        Change(path=("spec", "roles", "ps", "replicas"), value=4),
-        Change(path=("spec", "roles", "ps", "cpu"), value="750m"),
-        Change(path=("spec", "training", "partitioning"), value=None),
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=4),
+        FieldChange(path=("spec", "roles", "ps", "cpu"), value="750m"),
+        FieldChange(path=("spec", "training", "partitioning"), value=None),
     )
     assert shapes.words(NOW, wanted) == "4 PS (were 2), PS with 0.75 cores (had 1), variables cut over all PS"
 

@@ -27,7 +27,7 @@ class Stage(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Sight:
+class PodState:
     """An attempt that can be seen.
 
     Attributes:
@@ -45,7 +45,7 @@ class Sight:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
+class ReconcileProgress:
     """All that has to be kept between two looks; timers are due at Unix seconds."""
 
     state: states.JobState
@@ -58,8 +58,8 @@ class Progress:
 
 
 def reconcile(
-    progress: Progress, seen: Collection[Sight], now: float, requests: Sequence[events.Event] = ()
-) -> tuple[Progress, list[Command]]:
+    progress: ReconcileProgress, seen: Collection[PodState], now: float, requests: Sequence[events.Event] = ()
+) -> tuple[ReconcileProgress, list[Command]]:
     """Return the progress that follows from a look, and what is to be done once it is saved.
 
     Args:
@@ -80,10 +80,10 @@ def reconcile(
     kept = {timer: due for timer, due in timers.items() if not _is_stale(state, timer)}
     killed = {(kill.replica, kill.attempt) for kill in kills}
     left = [sight for sight in seen if (sight.replica, sight.attempt) not in killed]
-    return Progress(state=state, timers=kept), [*kills, *_missing(state, seen, left)]
+    return ReconcileProgress(state=state, timers=kept), [*kills, *_missing(state, seen, left)]
 
 
-def _seen(state: states.JobState, seen: Collection[Sight]) -> Iterator[events.Event]:
+def _seen(state: states.JobState, seen: Collection[PodState]) -> Iterator[events.Event]:
     """Yield what has happened to the current attempts."""
     found = {(sight.replica, sight.attempt): sight for sight in seen}
     for replica in state.replicas:
@@ -119,7 +119,7 @@ def _due(timers: dict[events.Timer, float], now: float) -> list[events.Event]:
     return [events.TimerFired(timer=timer) for timer in due]
 
 
-def _released(state: states.JobState, seen: Collection[Sight]) -> list[events.Event]:
+def _released(state: states.JobState, seen: Collection[PodState]) -> list[events.Event]:
     ended = all(replica.phase.is_final for replica in state.replicas)
     nothing_runs = all(sight.stage is Stage.ENDED for sight in seen)
     return [events.Released()] if state.phase is JobPhase.STOPPING and ended and nothing_runs else []
@@ -135,7 +135,9 @@ def _is_stale(state: states.JobState, timer: events.Timer) -> bool:
     return replica is None or replica.attempt != timer.attempt
 
 
-def _missing(state: states.JobState, seen: Collection[Sight], left: Collection[Sight]) -> Iterator[Command]:
+def _missing(
+    state: states.JobState, seen: Collection[PodState], left: Collection[PodState]
+) -> Iterator[Command]:
     """Yield what makes the world as the state has it; ``left`` are those that are not killed anyway."""
     alive = {(sight.replica, sight.attempt): sight for sight in left if sight.stage is not Stage.ENDED}
     known = {(sight.replica, sight.attempt) for sight in seen}

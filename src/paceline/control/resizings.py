@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.errors import InvalidInput
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.adjustments import Adjustment, Knob
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, Override
 from paceline.model.roles import ReplicaId, Role
@@ -147,7 +147,7 @@ def _memory(memory: int | None) -> str:
     return "any memory" if memory is None else f"{quantities.format_bytes(memory)} of memory"
 
 
-def changes(spec: JobSpec, resize: Resize) -> tuple[Change, ...]:
+def changes(spec: JobSpec, resize: Resize) -> tuple[FieldChange, ...]:
     """Return what a job file says otherwise from then on."""
     cores, memory = resize.cpu_cores, resize.memory_bytes
     given = {
@@ -156,7 +156,7 @@ def changes(spec: JobSpec, resize: Resize) -> tuple[Change, ...]:
     }
     where = ("roles", str(resize.role)) if resize.replica is None else ("overrides", resize.target)
     found = [
-        Change(path=("spec", *where, field), value=value)
+        FieldChange(path=("spec", *where, field), value=value)
         for field, value in given.items()
         if value is not None
     ]
@@ -165,10 +165,10 @@ def changes(spec: JobSpec, resize: Resize) -> tuple[Change, ...]:
         left = after.overrides.get(replica)
         path = ("spec", "overrides", str(replica))
         if left is None:
-            found.append(Change(path=path, value=None))
+            found.append(FieldChange(path=path, value=None))
         elif left != own:
             field = "memory" if left.memory_bytes != own.memory_bytes else "cpu"
-            found.append(Change(path=(*path, field), value=None))
+            found.append(FieldChange(path=(*path, field), value=None))
     return tuple(found)
 
 

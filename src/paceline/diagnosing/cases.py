@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
-from paceline.model.explanations.causes import Source
+from paceline.model.explanations.causes import EvidenceSource
 from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
 from paceline.model.jobs.runs import RESIZED
 from paceline.model.jobs.statuses import JobPhase
@@ -174,7 +174,9 @@ class Case:
         """Return where the parts of variables are: as TensorFlow says, or else as the job file asks."""
         return None if self.recording.plan is None else variable_devices.placed(self.recording.plan)
 
-    def source(self, field: str, replicas: Iterable[ReplicaSnapshot] = (), *, steps: bool = False) -> Source:
+    def source(
+        self, field: str, replicas: Iterable[ReplicaSnapshot] = (), *, steps: bool = False
+    ) -> EvidenceSource:
         """Return the source of a number that rests on samples, or on step reports, within the window."""
         wanted = tuple(each.replica for each in replicas)
         index: Mapping[ReplicaId, Sequence[Sample | StepReport]]
@@ -185,7 +187,7 @@ class Case:
             for each in index.get(replica, ())
             if getattr(each, field, None) is not None
         ]
-        return Source(
+        return EvidenceSource(
             what="steps" if steps else "samples",
             field=field,
             replicas=wanted,

@@ -13,7 +13,7 @@ from paceline.model.explanations.causes import Cause, Evidence
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.runs import RESIZED
-from paceline.model.measures.probes import Elasticity, Probe, Verdict
+from paceline.model.measures.probes import Elasticity, PartVerdict, Probe
 from paceline.model.measures.recordings import Recording
 from paceline.probing import sayings
 
@@ -74,10 +74,10 @@ def _confirmed(cause: Cause, probe: Probe, case: Case) -> Cause:
     if not found or cause.is_past:
         return cause
     evidence = tuple(_evidence(each, probe) for each in found)
-    binding = [each for each in found if each.verdict is Verdict.BINDS]
+    binding = [each for each in found if each.verdict is PartVerdict.BINDS]
     if binding:
         return dataclasses.replace(cause, evidence=(*evidence, *cause.evidence))
-    if all(each.verdict is Verdict.RESTS for each in found):
+    if all(each.verdict is PartVerdict.RESTS for each in found):
         what = f"{cause.what} An experiment says that this does not slow down the job."
         return dataclasses.replace(
             cause, what=what, severity=Severity.INFO, gain=None, evidence=(*evidence, *cause.evidence)
@@ -96,7 +96,7 @@ def about(cause: Cause, probe: Probe, case: Case) -> Sequence[Elasticity]:
 
 
 def _evidence(elasticity: Elasticity, probe: Probe) -> Evidence:
-    word = "confirmed by experiment" if elasticity.verdict is Verdict.BINDS else "by experiment"
+    word = "confirmed by experiment" if elasticity.verdict is PartVerdict.BINDS else "by experiment"
     return Evidence(
         text=f"{word}: {elasticity.part.name}: {sayings.cost(elasticity)} "
         f"(elasticity {elasticity.value:.2f}, {elasticity.low:.2f} to {elasticity.high:.2f})",

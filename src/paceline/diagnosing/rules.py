@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.needs import Need
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Cause, Change, Evidence, Gain
+from paceline.model.explanations.causes import Cause, Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 
 
@@ -19,7 +19,7 @@ class Hit:
     what: str
     subjects: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FieldChange, ...] = ()
     next_steps: tuple[str, ...] = ()
     gain: Gain | None = None
     severity: Severity | None = None

@@ -11,7 +11,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.obstacles import Obstacle
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures.recordings import Output
+from paceline.model.measures.recordings import OutputTail
 from paceline.model.roles import ReplicaId
 from paceline.scheduling.fits import Fit
 
@@ -67,7 +67,7 @@ class Situation:
     unattended: tuple[Evidence, ...] = ()
     room: Room | None = None
     obstacles: Sequence[Obstacle] = ()
-    output: Sequence[Output] = ()
+    output: Sequence[OutputTail] = ()
     has_checkpoint: bool | None = None
     unknown: tuple[str, ...] = ()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import Framework
 from paceline.model.jobs.runs import CURED, SEEN, STEPS_SEEN
 from paceline.model.roles import Role
@@ -45,11 +45,11 @@ def is_applied(case: Case, cure: Cure) -> bool:
     return any(each is not None and each.cure == cure.name and each.is_applied for each in found)
 
 
-def cured(case: Case, cure: Cure) -> tuple[Change, ...]:
+def cured(case: Case, cure: Cure) -> tuple[FieldChange, ...]:
     """Return the change that asks for a cure; empty: the script is not seen, or it is asked for already."""
     if not is_seen(case) or cure.is_asked(case.spec.training or {}):
         return ()
-    return (Change(path=("spec", "training", *cure.path), value=cure.example),)
+    return (FieldChange(path=("spec", "training", *cure.path), value=cure.example),)
 
 
 def section(case: Case, *path: str) -> Mapping[str, Any]:
@@ -67,12 +67,12 @@ def optimizer(case: Case, key: str) -> str | None:
     return str(section(case, key).get("name") or _DEFAULTS[key])
 
 
-def servers(case: Case, count: int) -> tuple[Change, ...]:
+def servers(case: Case, count: int) -> tuple[FieldChange, ...]:
     """Return the changes that give a job so many parameter servers: a saved plan is for those that it had."""
     return (
-        Change(path=("spec", "roles", str(Role.PS), "replicas"), value=count),
+        FieldChange(path=("spec", "roles", str(Role.PS), "replicas"), value=count),
         *(
-            (Change(path=("spec", "training", "variable_plan"), value=None),)
+            (FieldChange(path=("spec", "training", "variable_plan"), value=None),)
             if "variable_plan" in section(case)
             else ()
         ),

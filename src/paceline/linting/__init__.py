@@ -6,7 +6,7 @@ documentation.
 """
 
 from paceline.linting.catalogues import catalogue, lint_job, lint_manifests, lint_place
-from paceline.linting.jobs.files import Place
-from paceline.linting.rules import Rule
+from paceline.linting.jobs.files import LocalJobFile
+from paceline.linting.rules import LintRule
 
-__all__ = ["Place", "Rule", "catalogue", "lint_job", "lint_manifests", "lint_place"]
+__all__ = ["LintRule", "LocalJobFile", "catalogue", "lint_job", "lint_manifests", "lint_place"]

@@ -12,7 +12,7 @@ from paceline.linting.manifests import resources as manifest_resources
 from paceline.model.explanations.findings import Finding
 from paceline.specs import JobFile
 
-JOB_RULES: tuple[rules.Rule[JobFile], ...] = (
+JOB_RULES: tuple[rules.LintRule[JobFile], ...] = (
     *resources.RULES,
     *threads.RULES,
     *lifecycles.RULES,
@@ -21,8 +21,8 @@ JOB_RULES: tuple[rules.Rule[JobFile], ...] = (
     *commands.RULES,
 )
 #: Of job files whose job runs on this machine.
-PLACE_RULES: tuple[rules.Rule[files.Place], ...] = files.RULES
-MANIFEST_RULES: tuple[rules.Rule[readings.ManifestFile], ...] = (
+PLACE_RULES: tuple[rules.LintRule[files.LocalJobFile], ...] = files.RULES
+MANIFEST_RULES: tuple[rules.LintRule[readings.ManifestFile], ...] = (
     *documents.RULES,
     *affinities.RULES,
     *manifest_resources.RULES,
@@ -37,7 +37,7 @@ def lint_job(job_file: JobFile) -> tuple[Finding, ...]:
     return rules.in_order(finding for rule in JOB_RULES for finding in rule.findings(job_file))
 
 
-def lint_place(place: files.Place) -> tuple[Finding, ...]:
+def lint_place(place: files.LocalJobFile) -> tuple[Finding, ...]:
     """Return which files that a job needs are not where it runs, in the order of the job file's lines."""
     return rules.in_order(finding for rule in PLACE_RULES for finding in rule.findings(place))
 
@@ -54,6 +54,6 @@ def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Fin
     return rules.merged(found)
 
 
-def catalogue() -> tuple[rules.Rule[Any], ...]:
+def catalogue() -> tuple[rules.LintRule[Any], ...]:
     """Return every rule, by code."""
     return tuple(sorted((*JOB_RULES, *PLACE_RULES, *MANIFEST_RULES), key=lambda rule: rule.code))

@@ -21,12 +21,12 @@ _DIGITS = re.compile(r"\d+", re.ASCII)
 class Positioned(Protocol):
     """What knows where its parts stand in a file."""
 
-    def position(self, path: documents.Path, *, key: bool = False) -> findings.Position:
+    def position(self, path: documents.Path, *, key: bool = False) -> findings.TextPosition:
         """Return the position of a path."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Hit:
+class LintHit:
     """One place where a rule applies.
 
     Attributes:
@@ -47,7 +47,7 @@ class Hit:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rule(Generic[Subject]):
+class LintRule(Generic[Subject]):
     """A rule of the catalogue.
 
     Attributes:
@@ -61,7 +61,7 @@ class Rule(Generic[Subject]):
     severity: Severity
     why: str
     fix: str
-    check: Callable[[Subject], Iterator[Hit]]
+    check: Callable[[Subject], Iterator[LintHit]]
 
     def findings(self, subject: Subject) -> Iterator[findings.Finding]:
         """Yield what this rule finds in a subject; no text of the file is in it that a terminal acts on."""
@@ -79,11 +79,11 @@ class Rule(Generic[Subject]):
 
 def rule(
     code: str, title: str, severity: Severity, *, why: str, fix: str
-) -> Callable[[Callable[[Subject], Iterator[Hit]]], Rule[Subject]]:
+) -> Callable[[Callable[[Subject], Iterator[LintHit]]], LintRule[Subject]]:
     """Return the decorator that makes a rule of its check."""
 
-    def decorate(check: Callable[[Subject], Iterator[Hit]]) -> Rule[Subject]:
-        return Rule(code=code, title=title, severity=severity, why=why, fix=fix, check=check)
+    def decorate(check: Callable[[Subject], Iterator[LintHit]]) -> LintRule[Subject]:
+        return LintRule(code=code, title=title, severity=severity, why=why, fix=fix, check=check)
 
     return decorate
 

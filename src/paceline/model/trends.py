@@ -15,7 +15,7 @@ LEAST_POINTS = 8
 _QUANTILE = 2.576
 
 
-class Trend(NamedTuple):
+class Slope(NamedTuple):
     """A slope in units a second, with the interval in which it lies."""
 
     slope: float
@@ -40,7 +40,7 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
     return statistics.median(slopes) if slopes else None
 
 
-def trend(points: Sequence[tuple[float, float]]) -> Trend | None:
+def trend(points: Sequence[tuple[float, float]]) -> Slope | None:
     """Return the slope of points (seconds, value); None when there are too few.
 
     It is that of `slope`, with the interval that Kendall's statistic gives (Sen 1968).
@@ -51,7 +51,7 @@ def trend(points: Sequence[tuple[float, float]]) -> Trend | None:
     spread = _QUANTILE * math.sqrt(count * (count - 1) * (2 * count + 5) / 18)
     low = max(0, math.floor((len(slopes) - spread) / 2))
     high = min(len(slopes) - 1, math.ceil((len(slopes) + spread) / 2))
-    return Trend(statistics.median(slopes), slopes[low], slopes[high])
+    return Slope(statistics.median(slopes), slopes[low], slopes[high])
 
 
 def _slopes(points: Sequence[tuple[float, float]]) -> list[float]:

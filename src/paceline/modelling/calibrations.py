@@ -18,7 +18,7 @@ from scipy import optimize
 
 from paceline.modelling import predictions
 from paceline.modelling.costs import WHOLE_BYTE_SECONDS, Costs
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 
 #: Standard deviations of what is measured from what the likeliest costs tell, as shares. Runs of one layout
 #: that follow soon differ by the first. Cores of a step differ by up to the second, as these few costs miss
@@ -60,7 +60,7 @@ ASSUMED = {
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class MeasuredRun:
     """A run of a layout.
 
     Attributes:
@@ -70,7 +70,7 @@ class Measured:
         server_cores: used by each parameter server.
     """
 
-    layout: Layout
+    layout: ModelLayout
     steps_per_second: float
     trainer_cores: float
     server_cores: tuple[float, ...]
@@ -91,7 +91,7 @@ class Probed:
         deviation: the standard deviation of the logarithm of that.
     """
 
-    layout: Layout
+    layout: ModelLayout
     times: float
     deviation: float
 
@@ -118,7 +118,7 @@ class Calibration:
         return [_costs(each) for each in drawn]
 
 
-def calibrated(runs: Sequence[Measured], probed: Sequence[Probed] = ()) -> Calibration:
+def calibrated(runs: Sequence[MeasuredRun], probed: Sequence[Probed] = ()) -> Calibration:
     """Return the costs that runs of the same model show.
 
     Args:
@@ -153,7 +153,7 @@ def calibrated(runs: Sequence[Measured], probed: Sequence[Probed] = ()) -> Calib
     )
 
 
-def _update_whole(runs: Sequence[Measured]) -> bool:
+def _update_whole(runs: Sequence[MeasuredRun]) -> bool:
     return any(server.whole_bytes for run in runs for server in run.layout.servers)
 
 
@@ -161,14 +161,14 @@ def _costs(logs: _Floats) -> Costs:
     return Costs(**dict(zip(ASSUMED, (float(each) for each in np.exp(logs)), strict=True)))
 
 
-def _first(runs: Sequence[Measured], means: _Floats) -> _Floats:
+def _first(runs: Sequence[MeasuredRun], means: _Floats) -> _Floats:
     """Return where to begin: a trainer's part can be seen at once."""
     first = means.copy()
     first[0] = math.log(np.mean([each.trainer_cores / each.steps_per_second for each in runs]))
     return first
 
 
-def _misses(run: Measured, given: Costs) -> list[float]:
+def _misses(run: MeasuredRun, given: Costs) -> list[float]:
     """Return by how many deviations a run is missed."""
     found = predictions.speed(run.layout, given)
 
@@ -187,7 +187,7 @@ def _misses(run: Measured, given: Costs) -> list[float]:
     ]
 
 
-def _misses_of_probe(layout: Layout, probed: Sequence[Probed], given: Costs) -> list[float]:
+def _misses_of_probe(layout: ModelLayout, probed: Sequence[Probed], given: Costs) -> list[float]:
     """Return by how many deviations what each cut did to a layout is missed."""
     if not probed:
         return []

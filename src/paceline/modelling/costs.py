@@ -13,8 +13,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
-from paceline.modelling.layouts import Layout, Server, Trainers
-from paceline.modelling.resources import Crew, Resource
+from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
+from paceline.modelling.resources import Resource, TrainerGroup
 
 #: A quota is given anew every 100 ms (``scheduler/sched-bwc``), and nothing of an older one is kept.
 QUOTA_SECONDS = 0.1
@@ -57,7 +57,7 @@ class Costs:
     server_background_cores: float
     server_whole_byte_seconds: float = WHOLE_BYTE_SECONDS
 
-    def server_seconds(self, server: Server) -> float:
+    def server_seconds(self, server: ParameterServer) -> float:
         """Return the core seconds of a server for a visit."""
         return (
             self.server_visit_seconds
@@ -71,12 +71,12 @@ class Costs:
         return self.trainer_seconds + self.trainer_visit_seconds * servers
 
 
-def network(layout: Layout, costs: Costs) -> tuple[list[Resource], list[Crew]]:
+def network(layout: ModelLayout, costs: Costs) -> tuple[list[Resource], list[TrainerGroup]]:
     """Return a layout as resources and crews."""
     return list(_resources(layout, costs)), list(_crews(layout, costs))
 
 
-def _resources(layout: Layout, costs: Costs) -> Iterator[Resource]:
+def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
     if layout.machine_cores is not None:
         yield _cores(
             _MACHINE, layout.machine_cores, _background_cores(layout.servers, layout.trainers, costs)
@@ -104,7 +104,9 @@ def _resources(layout: Layout, costs: Costs) -> Iterator[Resource]:
             yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=each.count)
 
 
-def _background_cores(servers: Sequence[Server], trainers: Sequence[Trainers], costs: Costs) -> float:
+def _background_cores(
+    servers: Sequence[ParameterServer], trainers: Sequence[Trainers], costs: Costs
+) -> float:
     count = sum(each.count for each in trainers)
     return costs.server_background_cores * len(servers) + costs.trainer_background_cores * count
 
@@ -123,7 +125,7 @@ def _quota(name: str, cores: float, used: float, copies: int = 1) -> Resource:
     return Resource(name=name, rate=left, peak=1.0, burst=left * QUOTA_SECONDS, copies=copies)
 
 
-def _crews_by_name(layout: Layout) -> dict[str, Trainers]:
+def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
     """Return the trainers by their name; those of a name that there is already have a number, too."""
     found: dict[str, Trainers] = {}
     for number, each in enumerate(layout.trainers):
@@ -131,7 +133,7 @@ def _crews_by_name(layout: Layout) -> dict[str, Trainers]:
     return found
 
 
-def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
+def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
     hosts = {host.name: host for host in layout.hosts}
 
     def cores(host: str | None, own: str, limit: float | None, seconds: float) -> dict[str, float]:
@@ -161,7 +163,7 @@ def _crews(layout: Layout, costs: Costs) -> Iterator[Crew]:
             for index, server in enumerate(layout.servers)
         ]
         reading = [({f"input of {name}": 1.0},)] if layout.input_steps_per_second is not None else []
-        yield Crew(
+        yield TrainerGroup(
             name=name,
             trainers=each.count,
             steps_in_flight=layout.steps_in_flight,

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from paceline.model.deviations import NORMAL_95
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import Elasticity, Part
+from paceline.model.measures.probes import CutPart, Elasticity
 from paceline.modelling import predictions
 from paceline.modelling.calibrations import Calibration, Probed
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout, Trainers
+from paceline.modelling.layouts import ModelLayout, Trainers
 
 #: Of what a part has, that the model is asked about: as deep as probes cut most.
 FACTOR = 0.7
@@ -31,7 +31,7 @@ class Compared:
     computed: float
 
 
-def probed(layout: Layout, found: Sequence[Elasticity]) -> Iterator[tuple[Elasticity, Probed]]:
+def probed(layout: ModelLayout, found: Sequence[Elasticity]) -> Iterator[tuple[Elasticity, Probed]]:
     """Yield what a probe says of a layout, as a calibration needs it; of parts that the model knows.
 
     Args:
@@ -48,7 +48,9 @@ def probed(layout: Layout, found: Sequence[Elasticity]) -> Iterator[tuple[Elasti
         yield each, Probed(layout=other, times=factor**each.value, deviation=deviation)
 
 
-def compared(layout: Layout, calibration: Calibration, found: Sequence[Elasticity]) -> tuple[Compared, ...]:
+def compared(
+    layout: ModelLayout, calibration: Calibration, found: Sequence[Elasticity]
+) -> tuple[Compared, ...]:
     """Return what a probe says of each part beside what the model says.
 
     Args:
@@ -60,7 +62,7 @@ def compared(layout: Layout, calibration: Calibration, found: Sequence[Elasticit
     return tuple(Compared(probed=each, computed=value) for each, value in told if value is not None)
 
 
-def computed(layout: Layout, costs: Costs, part: Part) -> float | None:
+def computed(layout: ModelLayout, costs: Costs, part: CutPart) -> float | None:
     """Return the elasticity of the speed of a layout to what a part has; None: the model does not know it."""
     made = _cut(layout, part)
     if made is None:
@@ -70,7 +72,7 @@ def computed(layout: Layout, costs: Costs, part: Part) -> float | None:
     return math.log(then.steps_per_second / now.steps_per_second) / math.log(factor)
 
 
-def _cut(layout: Layout, part: Part) -> tuple[float, Layout] | None:
+def _cut(layout: ModelLayout, part: CutPart) -> tuple[float, ModelLayout] | None:
     """Return to what share the model is asked to cut a part, and the layout then; None: it cannot be."""
     factor = FACTOR
     if part.knob is Knob.PAUSE:
@@ -79,7 +81,7 @@ def _cut(layout: Layout, part: Part) -> tuple[float, Layout] | None:
     return None if other is None else (factor, other)
 
 
-def cut(layout: Layout, part: Part, factor: float) -> Layout | None:
+def cut(layout: ModelLayout, part: CutPart, factor: float) -> ModelLayout | None:
     """Return a layout of which a part has a share of what it has; None: the model knows no such part.
 
     Args:

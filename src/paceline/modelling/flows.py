@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from paceline.modelling.resources import Crew, Resource, drawn_by
+from paceline.modelling.resources import Resource, TrainerGroup, drawn_by
 
 #: The largest use of a token bucket: the rest is lost at ends of periods. Measured: 0.98 to 1.00 of a quota.
 FULL = 0.99
@@ -48,7 +48,7 @@ def most_used(uses: Mapping[str, float]) -> str | None:
     return max(uses, key=uses.__getitem__, default=None)
 
 
-def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
+def flow(resources: Sequence[Resource], crews: Sequence[TrainerGroup]) -> Flow:
     """Return the throughput of each crew, and the use of each resource.
 
     Who comes to a resource waits for those that are there, as one fewer of his like would find them
@@ -62,7 +62,7 @@ def flow(resources: Sequence[Resource], crews: Sequence[Crew]) -> Flow:
     return flows([(resources, crews)])[0]
 
 
-def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> list[Flow]:
+def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> list[Flow]:
     """Return the `flow` of each network; hundreds at once take little longer than one.
 
     Raises:
@@ -74,7 +74,7 @@ def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> list
     return found
 
 
-def _flows(networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> Iterator[Flow]:
+def _flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> Iterator[Flow]:
     """Yield the flow of each network. They lie side by side as one, whose parts have nothing in common."""
     network = _Network.of(networks)
     waits = np.zeros(len(network.units))
@@ -149,7 +149,7 @@ class _Network:
     copies: _Floats
 
     @classmethod
-    def of(cls, networks: Sequence[tuple[Sequence[Resource], Sequence[Crew]]]) -> _Network:
+    def of(cls, networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> _Network:
         resources = [each for those, _ in networks for each in those]
         crews = [each for _, those in networks for each in those]
         rows: list[tuple[int, int, float, float]] = []

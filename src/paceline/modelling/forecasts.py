@@ -11,9 +11,9 @@ import numpy as np
 
 from paceline.model.deviations import NORMAL_90
 from paceline.modelling import predictions
-from paceline.modelling.calibrations import ASSUMED, Calibration, Measured
+from paceline.modelling.calibrations import ASSUMED, Calibration, MeasuredRun
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.predictions import Speed
 
 #: Standard deviation of what the model itself misses of another layout, as a share: of the layouts of the
@@ -79,7 +79,7 @@ def knee(forecasts: Sequence[Forecast]) -> int:
     return next(place for place, speed in enumerate(speeds) if max(speeds[place:]) < WORTH * speed)
 
 
-def forecast(measured: Measured, calibration: Calibration, layout: Layout) -> Forecast:
+def forecast(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout) -> Forecast:
     """Return what to expect of another layout of a job that was measured.
 
     The speed is what was measured, times what the model says of both: so what it misses of the first does not
@@ -96,7 +96,7 @@ def forecast(measured: Measured, calibration: Calibration, layout: Layout) -> Fo
     return _forecast(measured, calibration, layout, (now, then), (float(low), float(high)))
 
 
-def sketch(measured: Measured, calibration: Calibration, layout: Layout) -> Forecast:
+def sketch(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout) -> Forecast:
     """Return what `forecast` does, ten times as quickly: for a point among many of a curve.
 
     The interval is that of a normal distribution, as if the logarithm of the speed depended on those of the
@@ -113,9 +113,9 @@ def sketch(measured: Measured, calibration: Calibration, layout: Layout) -> Fore
 
 
 def _forecast(
-    measured: Measured,
+    measured: MeasuredRun,
     calibration: Calibration,
-    layout: Layout,
+    layout: ModelLayout,
     speeds: tuple[Speed, Speed],
     ends: tuple[float, float],
 ) -> Forecast:
@@ -135,12 +135,12 @@ def _forecast(
 
 
 @functools.lru_cache(maxsize=256)
-def _speed(layout: Layout, costs: Costs) -> Speed:
+def _speed(layout: ModelLayout, costs: Costs) -> Speed:
     return predictions.speed(layout, costs)
 
 
 @functools.lru_cache(maxsize=256)
-def _slopes(calibration: Calibration, layout: Layout) -> tuple[float, ...]:
+def _slopes(calibration: Calibration, layout: ModelLayout) -> tuple[float, ...]:
     """Return by how much the logarithm of a layout's speed moves with that of each cost.
 
     A caller that moves along a curve asks for the same points again.
@@ -153,7 +153,7 @@ def _slopes(calibration: Calibration, layout: Layout) -> tuple[float, ...]:
 
 
 @functools.lru_cache(maxsize=8)
-def _likely(calibration: Calibration, layout: Layout) -> list[tuple[Costs, float]]:
+def _likely(calibration: Calibration, layout: ModelLayout) -> list[tuple[Costs, float]]:
     """Return costs as likely as the runs leave them, each with the logarithm of a layout's speed.
 
     Many others are held against the same layout: so the last ones are kept.

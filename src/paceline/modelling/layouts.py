@@ -11,7 +11,7 @@ from paceline.model.variables.variable_plans import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Server:
+class ParameterServer:
     """A parameter server.
 
     Attributes:
@@ -55,7 +55,7 @@ class Trainers:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Layout:
+class ModelLayout:
     """A job as a model needs it.
 
     Attributes:
@@ -69,7 +69,7 @@ class Layout:
             than trainers ask for.
     """
 
-    servers: tuple[Server, ...]
+    servers: tuple[ParameterServer, ...]
     trainers: tuple[Trainers, ...]
     hosts: tuple[Host, ...]
     machine_cores: float | None
@@ -105,17 +105,17 @@ def layout(
     steps_in_flight: int = 1,
     input_steps_per_second: float | None = None,
     updated_whole: Collection[str] = (),
-) -> Layout:
+) -> ModelLayout:
     """Return the layout of a job.
 
     Args:
         spec: the job.
         plan: what lies on which parameter server, with the traffic of each variable.
         hosts: the emulated host of each replica, where there are any.
-        machine_cores: see `Layout`.
+        machine_cores: see `ModelLayout`.
         batch_size: examples in a step.
         steps_in_flight: of each trainer.
-        input_steps_per_second: see `Layout`.
+        input_steps_per_second: see `ModelLayout`.
         updated_whole: the tables of which an update takes all rows.
 
     Raises:
@@ -131,9 +131,9 @@ def layout(
     emulated = {each.name for each in spec.hosts}
     places = {each: hosts.get(each) if hosts.get(each) in emulated else None for each in replicas}
     trainers = [each for each in replicas if each.role in (Role.CHIEF, Role.WORKER)]
-    return Layout(
+    return ModelLayout(
         servers=tuple(
-            Server(
+            ParameterServer(
                 cores=_cores(spec, each),
                 host=places[each],
                 step_bytes=step_bytes,

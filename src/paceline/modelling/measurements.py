@@ -15,7 +15,7 @@ import numpy.typing as npt
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.simulations import Simulated
 
 _Counts = npt.NDArray[np.int64]
@@ -23,7 +23,7 @@ _Floats = npt.NDArray[np.floating[Any]]
 
 
 def measurements(
-    layout: Layout, costs: Costs, done: Simulated, *, start_at: float
+    layout: ModelLayout, costs: Costs, done: Simulated, *, start_at: float
 ) -> tuple[list[Sample], list[StepReport]]:
     """Return a sample of each replica and a report of each trainer for every second, in the order of time.
 
@@ -52,7 +52,7 @@ def measurements(
     return sorted(samples, key=lambda each: each.at), sorted(reports, key=lambda each: each.at)
 
 
-def _steps(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Counts]]:
+def _steps(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Counts]]:
     """Yield the steps that each trainer ended in each second."""
     for trainers, crew in zip(layout.trainers, done.step_ends, strict=True):
         for replica, ends in zip(trainers.replicas, crew, strict=True):
@@ -60,14 +60,14 @@ def _steps(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[Repl
             yield replica, counts.astype(np.int64)
 
 
-def _efforts(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
+def _efforts(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
     """Yield how many usual steps each trainer computed in each second."""
     for trainers, ends, efforts in zip(layout.trainers, done.step_ends, done.efforts, strict=True):
         for replica, own_ends, own in zip(trainers.replicas, ends, efforts, strict=True):
             yield replica, np.histogram(own_ends, bins=seconds, range=(0, seconds), weights=own)[0]
 
 
-def _waits(layout: Layout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
+def _waits(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
     """Yield how much of each second each trainer waited for a batch: the first phase, where inputs bind."""
     for trainers, crew in zip(layout.trainers, done.first_phases, strict=True):
         for replica, spans in zip(trainers.replicas, crew, strict=True):
@@ -111,7 +111,7 @@ def _samples(
 
 
 def _reports(
-    layout: Layout, steps: dict[ReplicaId, _Counts], waits: dict[ReplicaId, _Floats], start_at: float
+    layout: ModelLayout, steps: dict[ReplicaId, _Counts], waits: dict[ReplicaId, _Floats], start_at: float
 ) -> Iterator[StepReport]:
     reached = np.cumsum(sum(steps.values())).tolist()
     for replica, counts in steps.items():

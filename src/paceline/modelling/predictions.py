@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from paceline.modelling import costs, flows
 from paceline.modelling.costs import Costs
 from paceline.modelling.flows import Flow
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 
 #: What binds where no resource does.
 NOTHING_BINDS = "the trainers themselves"
@@ -38,18 +38,18 @@ class Speed:
         return flows.most_used(self.uses)
 
 
-def speed(layout: Layout, given: Costs) -> Speed:
+def speed(layout: ModelLayout, given: Costs) -> Speed:
     """Return how fast a layout trains with such costs."""
     return speeds([(layout, given)])[0]
 
 
-def speeds(cases: Sequence[tuple[Layout, Costs]]) -> list[Speed]:
+def speeds(cases: Sequence[tuple[ModelLayout, Costs]]) -> list[Speed]:
     """Return how fast each layout trains with its costs; hundreds at once take little longer than one."""
     found = flows.flows([costs.network(layout, given) for layout, given in cases])
     return [_speed(layout, given, each) for (layout, given), each in zip(cases, found, strict=True)]
 
 
-def _speed(layout: Layout, given: Costs, found: Flow) -> Speed:
+def _speed(layout: ModelLayout, given: Costs, found: Flow) -> Speed:
     steps = sum(found.steps_per_second.values())
     return Speed(
         steps_per_second=steps,

@@ -45,7 +45,7 @@ class Resource:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Crew:
+class TrainerGroup:
     """Trainers that are alike.
 
     Attributes:

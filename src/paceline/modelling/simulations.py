@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from paceline.modelling.resources import Crew, Resource, drawn_by
+from paceline.modelling.resources import Resource, TrainerGroup, drawn_by
 
 _Floats = npt.NDArray[np.float64]
 
@@ -62,7 +62,7 @@ class Simulated:
 
 def simulate(
     resources: Sequence[Resource],
-    crews: Sequence[Crew],
+    crews: Sequence[TrainerGroup],
     *,
     seed: int,
     seconds: float = math.inf,
@@ -114,7 +114,7 @@ class _Run:
     """A simulation under way. The debt of a token bucket is how far it is below its burst."""
 
     def __init__(
-        self, resources: Sequence[Resource], crews: Sequence[Crew], *, seed: int, variation: float
+        self, resources: Sequence[Resource], crews: Sequence[TrainerGroup], *, seed: int, variation: float
     ) -> None:
         self._chance = np.random.default_rng(seed)
         self._variation = variation
@@ -153,7 +153,7 @@ class _Run:
                 for _ in range(crew.steps_in_flight):
                     self._begin(number, trainer, at=0.0)
 
-    def _arranged(self, crew: Crew) -> list[_Phase]:
+    def _arranged(self, crew: TrainerGroup) -> list[_Phase]:
         crew.check(self._names)
         drawn = (drawn_by(phase) for phase in crew.phases)
         return [_Phase(each, self._names, self._peaks) for each in drawn if each]

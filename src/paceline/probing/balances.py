@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from paceline.model import quantities
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import Autoscale, JobSpec
-from paceline.model.measures.probes import Elasticity, Verdict
+from paceline.model.measures.probes import Elasticity, PartVerdict
 from paceline.model.roles import ReplicaId
 from paceline.probing import raises, sayings
 
@@ -77,7 +77,9 @@ def balance(
         for each in spec.replicas()
         if each.role in scale.ranges and (cores := spec.role_of(each).cpu_cores) is not None
     }
-    binding = [each for each in scaled if each in by_replica and by_replica[each].verdict is Verdict.BINDS]
+    binding = [
+        each for each in scaled if each in by_replica and by_replica[each].verdict is PartVerdict.BINDS
+    ]
     if not binding:
         return Balance(moves=(), why="nothing that may be scaled binds")
     wanted = {
@@ -86,7 +88,9 @@ def balance(
     wanted = {each: more for each, more in wanted.items() if more >= STEP_CORES}
     if not wanted:
         return Balance(moves=(), why="what binds has as much as it may have")
-    resting = [each for each in scaled if each in by_replica and by_replica[each].verdict is Verdict.RESTS]
+    resting = [
+        each for each in scaled if each in by_replica and by_replica[each].verdict is PartVerdict.RESTS
+    ]
     spare = {each: _spare(scaled[each], used.get(each), scale.ranges[each.role].low) for each in resting}
     total = spec.asked_cores or sum(scaled.values())
     free = max(0.0, (scale.most_cores if scale.most_cores is not None else total) - total)

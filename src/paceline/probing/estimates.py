@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.model import deviations
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import Cut, Elasticity, Part
+from paceline.model.measures.probes import Cut, CutPart, Elasticity
 
 #: No rate is known better than this: reports come once a second or so, and windows are a few seconds.
 LEAST_NOISE = 0.005
@@ -24,7 +24,7 @@ _MEDIAN = 0.6745
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class PartEstimates:
     """What is known of parts.
 
     Attributes:
@@ -33,11 +33,11 @@ class Known:
         below_limit: replicas whose cores were cut, and that never used all that they have.
     """
 
-    elasticities: Mapping[Part, Elasticity] = dataclasses.field(default_factory=dict)
-    felt: Mapping[Part, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    elasticities: Mapping[CutPart, Elasticity] = dataclasses.field(default_factory=dict)
+    felt: Mapping[CutPart, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     below_limit: frozenset[str] = frozenset()
 
-    def inferred(self, whole: Elasticity, others: Sequence[Elasticity], part: Part) -> Elasticity:
+    def inferred(self, whole: Elasticity, others: Sequence[Elasticity], part: CutPart) -> Elasticity:
         """Return the elasticity of the one part of a whole that was not cut: what the others leave of it.
 
         The rate as a function of all shares is as smooth as the job lets it be, so elasticities add up.
@@ -54,7 +54,7 @@ class Known:
         )
 
 
-def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
+def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> PartEstimates:
     """Return what cuts say of parts.
 
     A cut that some targets did not feel is a cut of the others alone; one that none has felt says that the
@@ -65,7 +65,7 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
         cuts: all that were made.
         baselines: rates of the windows between them, in the order of time.
     """
-    felt: dict[Part, tuple[str, ...]] = {}
+    felt: dict[CutPart, tuple[str, ...]] = {}
     for cut in cuts:
         if cut.felt is not None:
             before = felt.get(cut.part, ())
@@ -79,13 +79,13 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> Known:
         there = felt.get(part, part.targets)
         rest = tuple(each for each in part.targets if each not in there)
         if rest:
-            found.setdefault(Part(part.knob, rest), _nothing(Part(part.knob, rest), len(own)))
+            found.setdefault(CutPart(part.knob, rest), _nothing(CutPart(part.knob, rest), len(own)))
         found[part] = (
-            dataclasses.replace(found[Part(part.knob, there)], part=part)
+            dataclasses.replace(found[CutPart(part.knob, there)], part=part)
             if there
             else _nothing(part, len(own))
         )
-    return Known(
+    return PartEstimates(
         elasticities={
             part: dataclasses.replace(each, at_limit=_is_at_limit(part, below))
             for part, each in found.items()
@@ -102,19 +102,19 @@ def _below_limit(cuts: Sequence[Cut]) -> frozenset[str]:
     return frozenset(name for cut in own for name in cut.part.targets if name not in at_limit)
 
 
-def _is_at_limit(part: Part, below: frozenset[str]) -> bool:
+def _is_at_limit(part: CutPart, below: frozenset[str]) -> bool:
     return part.knob is not Knob.CPU or not below.issuperset(part.targets)
 
 
-def _felt(part: Part, felt: Mapping[Part, tuple[str, ...]]) -> Part:
-    return Part(part.knob, felt.get(part, part.targets))
+def _felt(part: CutPart, felt: Mapping[CutPart, tuple[str, ...]]) -> CutPart:
+    return CutPart(part.knob, felt.get(part, part.targets))
 
 
-def _nothing(part: Part, cuts: int) -> Elasticity:
+def _nothing(part: CutPart, cuts: int) -> Elasticity:
     return Elasticity(part=part, value=0.0, low=0.0, high=0.0, cuts=cuts)
 
 
-def _elasticity(part: Part, cuts: Sequence[Cut], deviation: float, quantile: float) -> Elasticity:
+def _elasticity(part: CutPart, cuts: Sequence[Cut], deviation: float, quantile: float) -> Elasticity:
     """Weigh each cut by how deep it was: ln(factor) is what its noise is divided by (least squares)."""
     depths = [math.log(cut.factor) for cut in cuts]
     costs = [math.log(cut.rate / cut.base) for cut in cuts]
@@ -147,8 +147,8 @@ def _second_differences(baselines: Sequence[float]) -> Iterator[float]:
         yield middle - (before + after) / 2
 
 
-def _by_part(cuts: Sequence[Cut]) -> dict[Part, list[Cut]]:
-    found: dict[Part, list[Cut]] = {}
+def _by_part(cuts: Sequence[Cut]) -> dict[CutPart, list[Cut]]:
+    found: dict[CutPart, list[Cut]] = {}
     for cut in cuts:
         found.setdefault(cut.part, []).append(cut)
     return found

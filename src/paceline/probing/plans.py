@@ -11,8 +11,8 @@ import dataclasses
 import math
 from collections.abc import Callable, Collection, Iterator, Sequence
 
-from paceline.model.measures.probes import LEAST, Cut, Elasticity, Part, Verdict
-from paceline.probing.estimates import Known
+from paceline.model.measures.probes import LEAST, Cut, CutPart, Elasticity, PartVerdict
+from paceline.probing.estimates import PartEstimates
 
 #: So many are cut one by one; more are halved.
 FEW = 4
@@ -42,13 +42,13 @@ class Scope:
             first: they cost little, and what they leave is the others'.
     """
 
-    parts: Sequence[Part]
-    whole: Collection[Part] = ()
-    shuffled: Callable[[Sequence[Part]], Sequence[Part]] = tuple
-    use: Callable[[Part], float] = lambda _: 0.0
+    parts: Sequence[CutPart]
+    whole: Collection[CutPart] = ()
+    shuffled: Callable[[Sequence[CutPart]], Sequence[CutPart]] = tuple
+    use: Callable[[CutPart], float] = lambda _: 0.0
 
 
-def apart(part: Part, felt: tuple[str, ...] | None = None) -> tuple[Part, ...]:
+def apart(part: CutPart, felt: tuple[str, ...] | None = None) -> tuple[CutPart, ...]:
     """Return what a part is cut apart into; empty: it is a single one.
 
     Args:
@@ -57,13 +57,15 @@ def apart(part: Part, felt: tuple[str, ...] | None = None) -> tuple[Part, ...]:
     """
     targets = part.targets
     if felt and felt != targets:
-        return Part(part.knob, felt), Part(part.knob, tuple(each for each in targets if each not in felt))
+        return CutPart(part.knob, felt), CutPart(
+            part.knob, tuple(each for each in targets if each not in felt)
+        )
     if len(targets) == 1:
         return ()
     if len(targets) <= FEW:
-        return tuple(Part(part.knob, (each,)) for each in targets)
+        return tuple(CutPart(part.knob, (each,)) for each in targets)
     middle = (len(targets) + 1) // 2
-    return Part(part.knob, targets[:middle]), Part(part.knob, targets[middle:])
+    return CutPart(part.knob, targets[:middle]), CutPart(part.knob, targets[middle:])
 
 
 def factor(deviation: float, degrees: int) -> float:
@@ -73,7 +75,7 @@ def factor(deviation: float, degrees: int) -> float:
     return min(SHALLOW, max(DEEP, math.exp(-deviation * _BESIDE / _DEVIATION)))
 
 
-def expected_cost(part: Part, factor: float, cuts: Sequence[Cut], use: float) -> float:
+def expected_cost(part: CutPart, factor: float, cuts: Sequence[Cut], use: float) -> float:
     """Return by how much a rate is expected to be less while a part is cut: of one that was not cut, nothing.
 
     Args:
@@ -91,7 +93,7 @@ def expected_cost(part: Part, factor: float, cuts: Sequence[Cut], use: float) ->
     return 0.0 if not costs or (is_fresh and use < USED) else max(0.0, max(costs))
 
 
-def following(scope: Scope, known: Known) -> list[Part]:
+def following(scope: Scope, known: PartEstimates) -> list[CutPart]:
     """Return what may be cut next, the first one best; empty: nothing more has to be known."""
     wanted = list(_wanted(scope, known))
     fresh = scope.shuffled([part for part in wanted if part not in known.elasticities])
@@ -102,13 +104,13 @@ def following(scope: Scope, known: Known) -> list[Part]:
     ]
 
 
-def ends(scope: Scope, known: Known) -> Iterator[Elasticity]:
+def ends(scope: Scope, known: PartEstimates) -> Iterator[Elasticity]:
     """Yield what is known of the parts that were not cut apart: the answer of a probe."""
     for part in scope.parts:
         yield from _ends(scope, part, known)
 
 
-def _ends(scope: Scope, part: Part, known: Known) -> Iterator[Elasticity]:
+def _ends(scope: Scope, part: CutPart, known: PartEstimates) -> Iterator[Elasticity]:
     own = known.elasticities.get(part)
     if own is None:
         return
@@ -121,7 +123,7 @@ def _ends(scope: Scope, part: Part, known: Known) -> Iterator[Elasticity]:
     elif (
         below
         and len(cut) == len(below) - 1
-        and all(elasticities[each].verdict is Verdict.RESTS for each in cut)
+        and all(elasticities[each].verdict is PartVerdict.RESTS for each in cut)
     ):
         for each in cut:
             yield from _ends(scope, each, known)
@@ -131,7 +133,7 @@ def _ends(scope: Scope, part: Part, known: Known) -> Iterator[Elasticity]:
         yield own
 
 
-def _wanted(scope: Scope, known: Known) -> Iterator[Part]:
+def _wanted(scope: Scope, known: PartEstimates) -> Iterator[CutPart]:
     """Yield all parts of which more has to be known."""
     pending = list(scope.parts)
     while pending:
@@ -145,33 +147,33 @@ def _wanted(scope: Scope, known: Known) -> Iterator[Part]:
             yield part
 
 
-def _width(known: Known, part: Part) -> float:
+def _width(known: PartEstimates, part: CutPart) -> float:
     own = known.elasticities[part]
     return own.high - own.low
 
 
 def _is_known_well(own: Elasticity) -> bool:
     match own.verdict:
-        case Verdict.RESTS:
+        case PartVerdict.RESTS:
             return True
-        case Verdict.UNCLEAR:
+        case PartVerdict.UNCLEAR:
             return False
     return own.cuts >= LEAST_CUTS and own.high - own.low <= 2 * HALF_WIDTH
 
 
-def _is_cut_apart(scope: Scope, part: Part, known: Known) -> bool:
+def _is_cut_apart(scope: Scope, part: CutPart, known: PartEstimates) -> bool:
     """Whether a part that was cut is looked into: it costs something, and not all in it cost the same."""
     own = known.elasticities[part]
     below = apart(part, known.felt.get(part))
     if not below or part in scope.whole:
         return False
-    if own.verdict is Verdict.RESTS or (own.verdict is Verdict.UNCLEAR and own.cuts < LEAST_CUTS):
+    if own.verdict is PartVerdict.RESTS or (own.verdict is PartVerdict.UNCLEAR and own.cuts < LEAST_CUTS):
         return False
     is_told_apart = bool(known.felt.get(part)) and known.felt[part] != part.targets
     return is_told_apart or len(part.targets) <= FEW or not _is_even(below, known)
 
 
-def _is_even(below: Sequence[Part], known: Known) -> bool:
+def _is_even(below: Sequence[CutPart], known: PartEstimates) -> bool:
     """Whether both halves of a part cost something, and neither more than the other."""
     first, second = (known.elasticities.get(each) for each in below)
     if first is None or second is None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.model import quantities
 from paceline.model.jobs.adjustments import Knob
-from paceline.model.measures.probes import LEAST, Elasticity, Probe, Unit, Verdict
+from paceline.model.measures.probes import LEAST, Elasticity, PartVerdict, Probe, RateUnit
 from paceline.model.words import counted, listed
 from paceline.probing import raises
 
@@ -27,7 +27,7 @@ LEFT = (
 def conclusion(ends: Sequence[Elasticity]) -> str:
     """Return what a probe has found, in a sentence."""
     found = binding(ends)
-    unclear = [each.part.name for each in ends if each.verdict is Verdict.UNCLEAR]
+    unclear = [each.part.name for each in ends if each.verdict is PartVerdict.UNCLEAR]
     if found:
         names = listed([each.part.name for each in found])
         is_one = len(found) == 1 and not found[0].part.is_plural
@@ -39,7 +39,7 @@ def conclusion(ends: Sequence[Elasticity]) -> str:
 
 def binding(ends: Sequence[Elasticity]) -> list[Elasticity]:
     """Return the parts that bind, the strongest first."""
-    return sorted((each for each in ends if each.verdict is Verdict.BINDS), key=lambda each: -each.value)
+    return sorted((each for each in ends if each.verdict is PartVerdict.BINDS), key=lambda each: -each.value)
 
 
 def foretold(ends: Sequence[Elasticity]) -> Iterator[str]:
@@ -67,7 +67,7 @@ def cost(elasticity: Elasticity) -> str:
             more = elasticity.times(2.0)[0] - 1
             return f"twice its share brings {more:.0%}"
     less = 1 - elasticity.times(CUT)[0]
-    if elasticity.verdict is not Verdict.RESTS:
+    if elasticity.verdict is not PartVerdict.RESTS:
         return f"costs {less:.0%} of the rate"
     return (
         "costs nothing" if elasticity.at_limit or elasticity.value < LEAST else f"costs {less:.0%}: {SPARE}"
@@ -79,8 +79,12 @@ def spent(probe: Probe) -> str:
     took = quantities.format_seconds(None if probe.ended_at is None else probe.ended_at - probe.began_at)
     lost = "not measured"
     if probe.lost is not None and probe.share is not None:
-        what = {Unit.EXAMPLES: "examples", Unit.STEPS: "steps", Unit.BYTES: "bytes on the wire"}[probe.unit]
+        what = {RateUnit.EXAMPLES: "examples", RateUnit.STEPS: "steps", RateUnit.BYTES: "bytes on the wire"}[
+            probe.unit
+        ]
         lost = f"{probe.lost:,.0f} {what} ({probe.share:.1%} of what the job does in its time)"
     why = f"; it ended because {probe.ended}" if probe.ended else ""
-    others = "" if probe.unit is Unit.EXAMPLES else f"; no examples are seen, so {probe.unit} were counted"
+    others = (
+        "" if probe.unit is RateUnit.EXAMPLES else f"; no examples are seen, so {probe.unit} were counted"
+    )
     return f"{counted(len(probe.cuts), 'cut')} in {took}, which cost {lost}{others}{why}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from paceline.model.jobs.adjustments import Adjustment, Knob
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.measures.probes import Part
+from paceline.model.measures.probes import CutPart
 from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId, Role
 
@@ -23,7 +23,7 @@ _ASYNCHRONOUS = "asynchronous"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class ObservedReplica:
     """What is known of a replica before a probe.
 
     Attributes:
@@ -40,7 +40,7 @@ class Seen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class ProbedJob:
     """A job as a probe finds it.
 
     Attributes:
@@ -50,12 +50,12 @@ class Scene:
         may_pause: whether a worker may stand still for some seconds.
     """
 
-    replicas: Sequence[Seen]
+    replicas: Sequence[ObservedReplica]
     machine_cores: float | None = None
     links: Mapping[str, int] = dataclasses.field(default_factory=dict)
     may_pause: bool = False
 
-    def seen(self, name: str) -> Seen:
+    def seen(self, name: str) -> ObservedReplica:
         """Return what is known of a replica by its name."""
         return next(each for each in self.replicas if str(each.replica) == name)
 
@@ -73,7 +73,7 @@ def last_seen(samples: Sequence[Sample]) -> tuple[float | None, float | None]:
     return limit, sum(used) / len(used) if used else None
 
 
-def parts(scene: Scene) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
+def parts(scene: ProbedJob) -> tuple[tuple[CutPart, ...], tuple[CutPart, ...]]:
     """Return what can be cut: what is alike together, and of it what is not cut apart.
 
     Trainers that do not wait for each other are not: each brings its own share of the examples, and what
@@ -84,33 +84,33 @@ def parts(scene: Scene) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
     whole = [*trainers] if scene.may_pause else []
     found = [*servers, *trainers]
     if scene.links:
-        found.append(Part(Knob.LINK, tuple(sorted(scene.links))))
+        found.append(CutPart(Knob.LINK, tuple(sorted(scene.links))))
     if _is_crowded(scene):
-        shared = [Part(Knob.WEIGHT, part.targets) for part in (*servers, *trainers)]
+        shared = [CutPart(Knob.WEIGHT, part.targets) for part in (*servers, *trainers)]
         found += shared
         whole += shared
     workers = [each.replica for each in scene.replicas if each.replica.role is Role.WORKER]
     if scene.may_pause and len(workers) > 1:
         # One is enough to know what one less costs; the first may save, so it goes on.
-        found.append(Part(Knob.PAUSE, (str(workers[-1]),)))
+        found.append(CutPart(Knob.PAUSE, (str(workers[-1]),)))
     return tuple(found), tuple(whole)
 
 
-def _alike(replicas: Sequence[Seen]) -> list[Part]:
+def _alike(replicas: Sequence[ObservedReplica]) -> list[CutPart]:
     """Return the cores of replicas, those of as many together."""
     found: dict[float, list[str]] = {}
     for each in replicas:
         if each.cores is not None and each.cores > LEAST_CORES:
             found.setdefault(each.cores, []).append(str(each.replica))
-    return [Part(Knob.CPU, tuple(names)) for names in found.values()]
+    return [CutPart(Knob.CPU, tuple(names)) for names in found.values()]
 
 
-def _is_crowded(scene: Scene) -> bool:
+def _is_crowded(scene: ProbedJob) -> bool:
     used = sum(each.used_cores or 0.0 for each in scene.replicas)
     return scene.machine_cores is not None and used >= CROWDED * scene.machine_cores
 
 
-def use(scene: Scene, part: Part) -> float:
+def use(scene: ProbedJob, part: CutPart) -> float:
     """Return how much of their cores the replicas of a part use, at most; 1: that is not known."""
     if part.knob is not Knob.CPU:
         return 1.0
@@ -120,7 +120,7 @@ def use(scene: Scene, part: Part) -> float:
     )
 
 
-def factor_of(scene: Scene, part: Part, factor: float) -> float:
+def factor_of(scene: ProbedJob, part: CutPart, factor: float) -> float:
     """Return to what share of it a part is set when others are cut to a factor."""
     match part.knob:
         case Knob.WEIGHT:
@@ -131,7 +131,7 @@ def factor_of(scene: Scene, part: Part, factor: float) -> float:
     return factor
 
 
-def adjustments(scene: Scene, part: Part, factor: float, *, until: float) -> tuple[Adjustment, ...]:
+def adjustments(scene: ProbedJob, part: CutPart, factor: float, *, until: float) -> tuple[Adjustment, ...]:
     """Return what sets a part to a share of what it has until a moment (Unix seconds)."""
     return tuple(
         Adjustment(knob=part.knob, target=name, value=_value(scene, part.knob, name, factor), until=until)
@@ -139,7 +139,7 @@ def adjustments(scene: Scene, part: Part, factor: float, *, until: float) -> tup
     )
 
 
-def _value(scene: Scene, knob: Knob, name: str, factor: float) -> float:
+def _value(scene: ProbedJob, knob: Knob, name: str, factor: float) -> float:
     match knob:
         case Knob.LINK:
             return math.floor(scene.links[name] * factor)

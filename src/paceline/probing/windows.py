@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from paceline.model.measures import intervals
-from paceline.model.measures.probes import Unit
+from paceline.model.measures.probes import RateUnit
 from paceline.model.measures.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.roles import Role
 
@@ -24,15 +24,15 @@ LONGEST_STAND_SECONDS = 60.0
 EVALUATING_CORES = 0.1
 
 
-def unit(reports: Sequence[StepReport]) -> Unit:
+def unit(reports: Sequence[StepReport]) -> RateUnit:
     """Return what the rate of a job can be counted in: the best that was reported."""
     if any(each.examples for each in reports):
-        return Unit.EXAMPLES
-    return Unit.STEPS if any(each.steps for each in reports) else Unit.BYTES
+        return RateUnit.EXAMPLES
+    return RateUnit.STEPS if any(each.steps for each in reports) else RateUnit.BYTES
 
 
 def rate(
-    counted: Unit, reports: Iterable[StepReport], samples: Iterable[Sample], since: float, until: float
+    counted: RateUnit, reports: Iterable[StepReport], samples: Iterable[Sample], since: float, until: float
 ) -> float | None:
     """Return the rate of a job between two moments, a second; None: it was not measured.
 
@@ -42,11 +42,11 @@ def rate(
     if until <= since:
         return None
     match counted:
-        case Unit.EXAMPLES:
+        case RateUnit.EXAMPLES:
             found = _sum(reports, lambda each: each.examples, since, until)
-        case Unit.STEPS:
+        case RateUnit.STEPS:
             found = _sum(reports, lambda each: each.steps, since, until)
-        case Unit.BYTES:
+        case RateUnit.BYTES:
             found = _sum(samples, lambda each: each.network_sent_bytes, since, until)
     return found / (until - since) if found else None
 

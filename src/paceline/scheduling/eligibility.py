@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from paceline.model.jobs.nodes import Node
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.placements import PodPlacement
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
 
 
-def obstacle(node: Node, placement: Placement) -> str | None:
+def obstacle(node: Node, placement: PodPlacement) -> str | None:
     """Return why a node is closed to a job; None when it is open."""
     if not node.is_ready:
         return "not ready"

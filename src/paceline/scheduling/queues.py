@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 300.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class QueuedJob:
     """A job that waits; times are Unix seconds.
 
     Attributes:
@@ -46,7 +46,7 @@ class Admission:
 
 
 def admit(
-    waiting: Iterable[Waiting], nodes: Sequence[Node], empty: Sequence[Node], now: float
+    waiting: Iterable[QueuedJob], nodes: Sequence[Node], empty: Sequence[Node], now: float
 ) -> list[Admission]:
     """Return the jobs that may start now.
 
@@ -67,7 +67,7 @@ def admit(
     return admitted
 
 
-def is_overdue(job: Waiting, empty: Sequence[Node], now: float) -> bool:
+def is_overdue(job: QueuedJob, empty: Sequence[Node], now: float) -> bool:
     """Whether a job that does not fit has waited for so long that no job behind it may start."""
     return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
 

@@ -25,7 +25,7 @@ from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummar
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
 from paceline.services import logs
-from paceline.services.logs import LogLine, Reader, Wanted
+from paceline.services.logs import LogLine, LogSelection, Reader
 
 if TYPE_CHECKING:
     from paceline.model.jobs.nodes import Node
@@ -342,11 +342,11 @@ class LifeCycle(abc.ABC):
         """Return all that is known of a run, to say why it is where it is (`diagnosing`)."""
 
     @abc.abstractmethod
-    def log_reader(self, run: Run, wanted: Wanted) -> Reader:
+    def log_reader(self, run: Run, wanted: LogSelection) -> Reader:
         """Return what reads the output of a run's replicas, and reads on."""
 
     def logs(
-        self, run: Run, wanted: Wanted = logs.ALL, *, follow: Callable[[], bool] | None = None
+        self, run: Run, wanted: LogSelection = logs.ALL, *, follow: Callable[[], bool] | None = None
     ) -> Iterator[LogLine]:
         """Yield the output of a run's replicas, with ``follow`` as long as that says so (`logs.lines`)."""
         return logs.lines(self.log_reader(run, wanted), follow=follow, pause_seconds=self.POLL_SECONDS)

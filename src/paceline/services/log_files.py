@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from paceline.engines.kubernetes import times
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 
 #: A file that grows beyond this loses its first half.
 MAX_BYTES = 32 << 20
@@ -36,7 +36,7 @@ def tail(path: Path) -> list[str]:
         return []
 
 
-class Piece(NamedTuple):
+class OutputPiece(NamedTuple):
     """What was new at a look: so many bytes, and all that was written between two moments, in Unix seconds.
 
     The first is when the last line before was written, or, where lines are missing, the first of these.
@@ -72,7 +72,7 @@ class LogFile:
             self.until = ""
             path.write_bytes(b"")
 
-    def append(self, lines: Sequence[Line], *, is_over: bool = False) -> Piece | None:
+    def append(self, lines: Sequence[OutputLine], *, is_over: bool = False) -> OutputPiece | None:
         """Add the lines that are newer than those that are there.
 
         Args:
@@ -93,7 +93,7 @@ class LogFile:
         is_torn = not self.until or len(new) == len(lines)
         since = times.seconds(new[0].at if is_torn else self.until)
         if not new:
-            return Piece(0, since, since)
+            return OutputPiece(0, since, since)
         data = "".join(f"{line.text}\n" for line in new).encode(errors="replace")
         with self._path.open("ab") as file:
             file.write((_MISSING if is_torn and self.until else b"") + data)
@@ -104,7 +104,7 @@ class LogFile:
         temporary = self._mark.with_suffix(".tmp")
         temporary.write_text(json.dumps({"until": self.until, "bytes": size}))
         os.replace(temporary, self._mark)
-        return Piece(len(data), since, times.seconds(self.until))
+        return OutputPiece(len(data), since, times.seconds(self.until))
 
     def _halve(self) -> int:
         """Keep the second half, and say so; return how many bytes that are."""

@@ -37,7 +37,7 @@ class LogLine:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class LogSelection:
     """Which output is to be read.
 
     Attributes:
@@ -60,7 +60,7 @@ class Wanted:
         return self.replica(replica) and self.attempt in (None, attempt)
 
 
-ALL = Wanted()
+ALL = LogSelection()
 
 
 class Reader(Protocol):
@@ -195,7 +195,7 @@ class FolderReader:
         wanted: which output.
     """
 
-    def __init__(self, folder: folders.RunFolder, wanted: Wanted) -> None:
+    def __init__(self, folder: folders.RunFolder, wanted: LogSelection) -> None:
         self._folder, self._wanted = folder, wanted
         self._tails: dict[tuple[ReplicaId, int], _Tail] = {}
         self._is_first = wanted.behind is None

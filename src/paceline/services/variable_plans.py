@@ -13,18 +13,25 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import Role
 from paceline.model.variables import plan_comparisons, saved_plans, script_plans
 from paceline.model.variables.row_layouts import RowOrder
-from paceline.model.variables.script_plans import Asked
-from paceline.model.variables.variable_plans import DEFAULT_RULE, Cut, CutStrategy, PlacementRule, Plan, plan
+from paceline.model.variables.script_plans import PlacementRequest
+from paceline.model.variables.variable_plans import (
+    DEFAULT_RULE,
+    CutStrategy,
+    PlacementRule,
+    Plan,
+    RowPartitioning,
+    plan,
+)
 from paceline.model.variables.variables import Variable
 
-_WHOLE = Cut(strategy=CutStrategy.NONE)
-_RANGES = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
+_WHOLE = RowPartitioning(strategy=CutStrategy.NONE)
+_RANGES = RowPartitioning(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
 _ALTERNATIVES = (
     ("round-robin", _WHOLE, PlacementRule.ROUND_ROBIN),
     ("greedy", _WHOLE, PlacementRule.GREEDY),
     ("partitioned", _RANGES, PlacementRule.ROUND_ROBIN),
-    ("balanced", Cut(), PlacementRule.BALANCED),
-    ("by-traffic", Cut(), PlacementRule.TRAFFIC),
+    ("balanced", RowPartitioning(), PlacementRule.BALANCED),
+    ("by-traffic", RowPartitioning(), PlacementRule.TRAFFIC),
 )
 #: The same in a script that is seen, as cures do it; None: they cannot.
 _OF_SCRIPT: tuple[tuple[str, Mapping[str, Any] | None], ...] = (
@@ -106,13 +113,15 @@ def of_script(spec: JobSpec, known: Plan, *, base: Path = Path()) -> tuple[Alter
         if training is None:
             found.append(Alternative(name=name, plan=None, missing=_LIBRARY_ALONE))
         else:
-            found.append(_of_script(name, known, now, Asked(servers=now.servers, training=training)))
-    cut = Cut(strategy=CutStrategy.NONE)
+            found.append(
+                _of_script(name, known, now, PlacementRequest(servers=now.servers, training=training))
+            )
+    cut = RowPartitioning(strategy=CutStrategy.NONE)
     found.append(_alternative("by-traffic", known.variables, now.servers, cut, PlacementRule.TRAFFIC))
     return tuple(found)
 
 
-def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> Asked:
+def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> PlacementRequest:
     """Return what a job asks for whose script is seen.
 
     Args:
@@ -126,10 +135,10 @@ def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> Asked:
     training = spec.training or {}
     saved = _saved(training, base)
     planned = {} if saved is None else {each.tensorflow_name: each.server for each in saved.shards}
-    return Asked(servers=_servers(spec), training=training, planned=planned)
+    return PlacementRequest(servers=_servers(spec), training=training, planned=planned)
 
 
-def _of_script(name: str, known: Plan, before: Asked, after: Asked) -> Alternative:
+def _of_script(name: str, known: Plan, before: PlacementRequest, after: PlacementRequest) -> Alternative:
     try:
         return Alternative(name=name, plan=script_plans.moved(known, before, after))
     except ValueError as error:
@@ -196,7 +205,7 @@ def _fitted(saved: Plan, variables: Sequence[Variable], servers: int) -> Plan:
         ) from error
 
 
-def _by_traffic(variables: Sequence[Variable], servers: int, cut: Cut) -> Plan:
+def _by_traffic(variables: Sequence[Variable], servers: int, cut: RowPartitioning) -> Plan:
     try:
         return plan(variables, servers=servers, cut=cut, rule=PlacementRule.TRAFFIC)
     except ValueError as error:
@@ -206,9 +215,9 @@ def _by_traffic(variables: Sequence[Variable], servers: int, cut: Cut) -> Plan:
         ) from error
 
 
-def _asked(training: Mapping[str, Any]) -> tuple[Cut, PlacementRule]:
-    given, default = training.get("partitioning") or {}, Cut()
-    cut = Cut(
+def _asked(training: Mapping[str, Any]) -> tuple[RowPartitioning, PlacementRule]:
+    given, default = training.get("partitioning") or {}, RowPartitioning()
+    cut = RowPartitioning(
         strategy=CutStrategy(given.get("strategy", default.strategy)),
         shards=given.get("shards"),
         min_shard_bytes=given.get("min_shard_bytes"),
@@ -218,7 +227,7 @@ def _asked(training: Mapping[str, Any]) -> tuple[Cut, PlacementRule]:
 
 
 def _alternative(
-    name: str, variables: Sequence[Variable], servers: int, cut: Cut, rule: PlacementRule
+    name: str, variables: Sequence[Variable], servers: int, cut: RowPartitioning, rule: PlacementRule
 ) -> Alternative:
     try:
         return Alternative(name=name, plan=plan(variables, servers=servers, cut=cut, rule=rule))

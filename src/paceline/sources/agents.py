@@ -71,7 +71,7 @@ def page(answer: bytes) -> Page:
     return Page(offset=offset, size=size, data=data, at=at)
 
 
-def reading(found: Page, *, replica: ReplicaId, attempt: int) -> spools.Reading:
+def reading(found: Page, *, replica: ReplicaId, attempt: int) -> spools.SpoolReading:
     """Return what a stretch says; a line that is not whole yet is left for the next."""
     whole = spools.whole_lines(found.data, is_full=found.offset + len(found.data) < found.size)
     return spools.parse(whole, replica=replica, attempt=attempt, offset=found.offset + len(whole))

@@ -11,8 +11,8 @@ from typing import Any
 
 from paceline.rendering import pods
 from paceline.sources import expositions
-from paceline.sources.expositions import ApiServer, Line
-from paceline.sources.readings import Figure, Pod, Reading, figure
+from paceline.sources.expositions import ApiServer, MetricLine
+from paceline.sources.readings import Pod, PodReading, TimedFigure, figure
 
 #: Metrics of a container, and of a pod's network, by the figures of a reading that they are.
 CONTAINER = {
@@ -30,14 +30,14 @@ _QUOTA, _PERIOD, _MEMORY_LIMIT = LIMITS = (
 )  # fmt: skip
 NAMES = frozenset({*CONTAINER, *NETWORK, *LIMITS})
 #: A node's answer may be large, for it has lines of all that runs there; of a replica there are some tens.
-LIMITS_OF_ANSWER = expositions.Limits(size_bytes=64 << 20, lines=8_000)
+LIMITS_OF_ANSWER = expositions.ExpositionLimits(size_bytes=64 << 20, lines=8_000)
 #: What one metric of a pod may have several values for, which then add up.
 _PARTS = "cpu", "interface"
 
-_Lines = dict[str, dict[tuple[str, ...], Figure]]
+_Lines = dict[str, dict[tuple[str, ...], TimedFigure]]
 
 
-async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -> dict[Pod, Reading]:
+async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -> dict[Pod, PodReading]:
     """Ask the kubelet of a node, through the API server, at a time, for the pods on it.
 
     Raises:
@@ -49,7 +49,7 @@ async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -
     )
 
 
-def parse(text: str, at: float) -> dict[Pod, Reading]:
+def parse(text: str, at: float) -> dict[Pod, PodReading]:
     """Return what an exposition, asked for at a time (Unix seconds), says of the pods of replicas.
 
     Of the same metric said twice the newer line counts.
@@ -63,7 +63,7 @@ class _Gathered:
     def __init__(self) -> None:
         self._by_pod: dict[Pod, _Lines] = {}
 
-    def add(self, line: Line) -> None:
+    def add(self, line: MetricLine) -> None:
         pod = Pod(line.labels.get("namespace", ""), line.labels.get("pod", ""))
         if not pod.name or not (line.name in NETWORK or line.labels.get("container") == pods.TRAINING):
             return
@@ -72,9 +72,9 @@ class _Gathered:
             return
         parts = self._by_pod.setdefault(pod, {}).setdefault(line.name, {})
         if part not in parts or parts[part].at < line.at:
-            parts[part] = Figure(line.value, line.at)
+            parts[part] = TimedFigure(line.value, line.at)
 
-    def readings(self) -> dict[Pod, Reading]:
+    def readings(self) -> dict[Pod, PodReading]:
         # A pod of which only the network is known has no replica.
         found = {
             pod: _reading(lines) for pod, lines in self._by_pod.items() if lines.keys() & CONTAINER.keys()
@@ -82,12 +82,12 @@ class _Gathered:
         return {pod: reading for pod, reading in found.items() if reading.at is not None}
 
 
-def _reading(lines: _Lines) -> Reading:
+def _reading(lines: _Lines) -> PodReading:
     figures: dict[str, Any] = {
         name: _sum(lines.get(metric)) for metric, name in (CONTAINER | NETWORK).items()
     }
     quota, period, memory = (_sum(lines.get(name)) for name in LIMITS)
-    return Reading(
+    return PodReading(
         cpu_limit_cores=quota.value / period.value if quota and period and period.value > 0 else None,
         # 0 stands for none.
         memory_limit_bytes=memory.value if memory and memory.value > 0 else None,
@@ -95,7 +95,7 @@ def _reading(lines: _Lines) -> Reading:
     )
 
 
-def _sum(parts: Mapping[tuple[str, ...], Figure] | None) -> Figure | None:
+def _sum(parts: Mapping[tuple[str, ...], TimedFigure] | None) -> TimedFigure | None:
     lines = [line for part, line in (parts or {}).items() if "lo" not in part]
     if not lines:
         return None

@@ -18,7 +18,7 @@ from prometheus_client import parser
 
 from paceline.errors import EngineError
 from paceline.model import outside
-from paceline.sources.readings import Pod, Reading
+from paceline.sources.readings import Pod, PodReading
 
 #: The parser's time grows with the square of a line's length; real lines have some hundred characters.
 MAX_LINE = 4096
@@ -35,14 +35,14 @@ class ApiServer(Protocol):
         """Yield what the API server has at a path, in small pieces; more than the limit is refused."""
 
 
-class Limits(NamedTuple):
+class ExpositionLimits(NamedTuple):
     """What an answer may be: so many bytes on the wire, and so many lines of the pods that were asked for."""
 
     size_bytes: int
     lines: int
 
 
-class Line(NamedTuple):
+class MetricLine(NamedTuple):
     """One value of a metric, with its labels and time (Unix seconds)."""
 
     name: str
@@ -54,10 +54,10 @@ class Line(NamedTuple):
 class Gathered(Protocol):
     """What lines have said so far of the pods of replicas."""
 
-    def add(self, line: Line) -> None:
+    def add(self, line: MetricLine) -> None:
         """Take in a line."""
 
-    def readings(self) -> dict[Pod, Reading]:
+    def readings(self) -> dict[Pod, PodReading]:
         """Return what is known of each pod."""
 
 
@@ -69,8 +69,8 @@ async def gathered(
     at: float,
     *,
     pods: Collection[Pod],
-    limits: Limits,
-) -> dict[Pod, Reading]:
+    limits: ExpositionLimits,
+) -> dict[Pod, PodReading]:
     """Return what the lines of some metrics, of some pods alone, say that the API server has at a path.
 
     Raises:
@@ -82,7 +82,7 @@ async def gathered(
     return into.readings()
 
 
-def parsed(into: Gathered, text: str, names: Collection[str], at: float) -> dict[Pod, Reading]:
+def parsed(into: Gathered, text: str, names: Collection[str], at: float) -> dict[Pod, PodReading]:
     """Return what the lines of some metrics say in an exposition that was asked for at a time."""
     for line in lines(text, names, at):
         into.add(line)
@@ -90,8 +90,14 @@ def parsed(into: Gathered, text: str, names: Collection[str], at: float) -> dict
 
 
 async def _fetched(
-    server: ApiServer, path: str, names: Collection[str], at: float, *, pods: Collection[Pod], limits: Limits
-) -> AsyncGenerator[Line]:
+    server: ApiServer,
+    path: str,
+    names: Collection[str],
+    at: float,
+    *,
+    pods: Collection[Pod],
+    limits: ExpositionLimits,
+) -> AsyncGenerator[MetricLine]:
     """Yield the lines of some metrics, of some pods alone, that the API server has at a path.
 
     Raises:
@@ -109,7 +115,7 @@ async def _fetched(
                 yield line
 
 
-async def _texts(server: ApiServer, path: str, limits: Limits) -> AsyncGenerator[str]:
+async def _texts(server: ApiServer, path: str, limits: ExpositionLimits) -> AsyncGenerator[str]:
     """Yield an answer in pieces that end where a line does; a line that is too long to be one is left out."""
     rest = bytearray()
     is_torn = False
@@ -132,7 +138,7 @@ async def _texts(server: ApiServer, path: str, limits: Limits) -> AsyncGenerator
 
 def lines(
     text: str, names: Collection[str], at: float, called: Collection[str] | None = None
-) -> Iterable[Line]:
+) -> Iterable[MetricLine]:
     """Yield the lines of some metrics; a line that makes no sense is passed over.
 
     Args:
@@ -158,7 +164,7 @@ def _is_of(line: str, called: Collection[str]) -> bool:
     return any(name in called for name in _POD.findall(line[:MAX_LINE]))
 
 
-def _line(line: str, at: float) -> Line | None:
+def _line(line: str, at: float) -> MetricLine | None:
     if len(line) > MAX_LINE:
         return None
     try:
@@ -168,4 +174,4 @@ def _line(line: str, at: float) -> Line | None:
         value = float(sample.value)
     except (ValueError, IndexError, OverflowError):
         return None
-    return Line(sample.name, sample.labels, value, time) if outside.is_moment(time) else None
+    return MetricLine(sample.name, sample.labels, value, time) if outside.is_moment(time) else None

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 from paceline.rendering import pods
 from paceline.sources import expositions
-from paceline.sources.expositions import ApiServer, Line
-from paceline.sources.readings import Figure, Pod, Reading, figure
+from paceline.sources.expositions import ApiServer, MetricLine
+from paceline.sources.readings import Pod, PodReading, TimedFigure, figure
 
 #: Percent of the time in which a kernel ran; MiB of frame buffer.
 UTILIZATION, MEMORY = NAMES = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED")
@@ -26,9 +26,9 @@ _PORT = 9400
 #: Where NVIDIA's operator puts it.
 NAMESPACE = "gpu-operator"
 #: Of a node with 16 GPUs, each in 7 parts, there are some hundred lines.
-LIMITS_OF_ANSWER = expositions.Limits(size_bytes=8 << 20, lines=2_000)
+LIMITS_OF_ANSWER = expositions.ExpositionLimits(size_bytes=8 << 20, lines=2_000)
 
-_Lines = dict[tuple[str, ...], Figure]
+_Lines = dict[tuple[str, ...], TimedFigure]
 
 
 class Exporter(NamedTuple):
@@ -43,7 +43,9 @@ def exporter(pod: Mapping[str, Any]) -> Exporter:
     return Exporter(Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]), _PORT)
 
 
-async def read(server: ApiServer, exporter: Exporter, at: float, pods: Collection[Pod]) -> dict[Pod, Reading]:
+async def read(
+    server: ApiServer, exporter: Exporter, at: float, pods: Collection[Pod]
+) -> dict[Pod, PodReading]:
     """Ask an exporter, through the API server, at a time, for the pods on its node.
 
     Raises:
@@ -56,7 +58,7 @@ async def read(server: ApiServer, exporter: Exporter, at: float, pods: Collectio
     )
 
 
-def parse(text: str, at: float) -> dict[Pod, Reading]:
+def parse(text: str, at: float) -> dict[Pod, PodReading]:
     """Return what an exposition, asked for at a time (Unix seconds), says of the GPUs of replicas.
 
     Of the same GPU said twice the newer line counts.
@@ -70,7 +72,7 @@ class _Gathered:
     def __init__(self) -> None:
         self._by_pod: dict[Pod, _Lines] = {}
 
-    def add(self, line: Line) -> None:
+    def add(self, line: MetricLine) -> None:
         pod = Pod(line.labels.get("namespace", ""), line.labels.get("pod", ""))
         is_of_replica = line.labels.get("container", "") in ("", pods.TRAINING)
         if not pod.name or not is_of_replica or line.value >= _BLANK:
@@ -80,23 +82,23 @@ class _Gathered:
             return
         lines = self._by_pod.setdefault(pod, {})
         if gpu not in lines or lines[gpu].at < line.at:
-            lines[gpu] = Figure(line.value, line.at)
+            lines[gpu] = TimedFigure(line.value, line.at)
 
-    def readings(self) -> dict[Pod, Reading]:
+    def readings(self) -> dict[Pod, PodReading]:
         found = {pod: _reading(lines) for pod, lines in self._by_pod.items()}
         return {pod: reading for pod, reading in found.items() if reading.at is not None}
 
 
-def _reading(lines: _Lines) -> Reading:
+def _reading(lines: _Lines) -> PodReading:
     busy = [each for gpu, each in lines.items() if gpu[0] == UTILIZATION and 0 <= each.value <= 100]
     used = [each for gpu, each in lines.items() if gpu[0] == MEMORY]
-    return Reading(
+    return PodReading(
         gpu_utilization=_figure(busy, 1 / (100 * len(busy)) if busy else 1),
         gpu_memory_bytes=_figure(used, _MIB),
     )
 
 
-def _figure(lines: list[Figure], factor: float) -> Figure | None:
+def _figure(lines: list[TimedFigure], factor: float) -> TimedFigure | None:
     if not lines:
         return None
     return figure(sum(line.value for line in lines) * factor, max(line.at for line in lines))

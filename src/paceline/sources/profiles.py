@@ -24,7 +24,7 @@ from paceline.model.traces import traced_steps
 from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables.variables import Variable
 from paceline.sources import protobufs
-from paceline.sources.refusals import Refused
+from paceline.sources.refusals import TraceRefused
 from paceline.tracing import layer_names, profiles, step_stats
 
 #: What is no profile should not fill memory: a second of a busy server has some megabytes.
@@ -71,15 +71,15 @@ def space_class() -> Any:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Profiles:
-    """What profiles of one moment say; fields as in ``traces.Reading``."""
+class ProfileReading:
+    """What profiles of one moment say; fields as in ``traces.TraceReading``."""
 
     traces: list[Trace] = dataclasses.field(default_factory=list)
     broken: list[str] = dataclasses.field(default_factory=list)
     refused: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
+def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> ProfileReading:
     """Return the steps of each trainer that made some while profiles of one moment were taken.
 
     Args:
@@ -87,7 +87,7 @@ def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
             that is called after the moment.
         variables: of the model; what is not among them is called after the layer that reads it.
     """
-    found, spaces, attempts, at = Profiles(), {}, {}, 0.0
+    found, spaces, attempts, at = ProfileReading(), {}, {}, 0.0
     for path in paths:
         name = _NAME.fullmatch(path.name)
         if name is None:
@@ -97,7 +97,7 @@ def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> Profiles:
         try:
             spaces[task], attempts[task] = _read(path), int(name["attempt"])
             at = traced_steps.at_name(path.parent.name) if traced_steps.is_name(path.parent.name) else at
-        except Refused as reason:
+        except TraceRefused as reason:
             found.refused[replica] = str(reason)
         except ValueError as error:
             found.broken.append(str(error))
@@ -113,13 +113,13 @@ def _read(path: Path) -> Any:
     try:
         with path.open("rb") as file:
             if file.peek(1)[:1] == b"{":
-                raise Refused(str(json.loads(file.read(_MOST_REASON))["error"]))
+                raise TraceRefused(str(json.loads(file.read(_MOST_REASON))["error"]))
             with gzip.GzipFile(fileobj=file) as unpacked:
                 data = unpacked.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             raise ValueError(f"it has more than {MAX_BYTES} bytes")
         return space_class().FromString(data)
-    except Refused:
+    except TraceRefused:
         raise
     except (
         OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, RecursionError, message.DecodeError,

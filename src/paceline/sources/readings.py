@@ -22,7 +22,7 @@ class Pod(NamedTuple):
     name: str
 
 
-class Figure(NamedTuple):
+class TimedFigure(NamedTuple):
     """A number, and when (Unix seconds) it was so."""
 
     value: float
@@ -30,7 +30,7 @@ class Figure(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class PodReading:
     """What is said of the replica in a pod; None: it is not said.
 
     The container of the replica alone counts, but for the network, which all containers of a pod share.
@@ -48,16 +48,16 @@ class Reading:
         gpu_memory_bytes: of all of the pod's GPUs.
     """
 
-    cpu_seconds: Figure | None = None
-    throttled_seconds: Figure | None = None
-    network_received_bytes: Figure | None = None
-    network_sent_bytes: Figure | None = None
-    memory_bytes: Figure | None = None
-    threads: Figure | None = None
+    cpu_seconds: TimedFigure | None = None
+    throttled_seconds: TimedFigure | None = None
+    network_received_bytes: TimedFigure | None = None
+    network_sent_bytes: TimedFigure | None = None
+    memory_bytes: TimedFigure | None = None
+    threads: TimedFigure | None = None
     cpu_limit_cores: float | None = None
     memory_limit_bytes: float | None = None
-    gpu_utilization: Figure | None = None
-    gpu_memory_bytes: Figure | None = None
+    gpu_utilization: TimedFigure | None = None
+    gpu_memory_bytes: TimedFigure | None = None
 
     @property
     def at(self) -> float | None:
@@ -77,7 +77,7 @@ class Reading:
         return None
 
 
-def figure(value: object, at: float) -> Figure | None:
+def figure(value: object, at: float) -> TimedFigure | None:
     """Return a figure; None unless it is a number that can be meant."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -85,10 +85,10 @@ def figure(value: object, at: float) -> Figure | None:
         number = float(value)
     except OverflowError:
         return None
-    return Figure(number, at) if 0 <= number < outside.MOST else None
+    return TimedFigure(number, at) if 0 <= number < outside.MOST else None
 
 
-def sample(before: Reading, after: Reading, *, replica: ReplicaId, attempt: int) -> Sample | None:
+def sample(before: PodReading, after: PodReading, *, replica: ReplicaId, attempt: int) -> Sample | None:
     """Return what was measured of an attempt between two readings.
 
     Counts whose own time differs from that between the readings are brought to it, so rates stay what they
@@ -102,12 +102,12 @@ def sample(before: Reading, after: Reading, *, replica: ReplicaId, attempt: int)
         return None
     interval = after.at - before.at
 
-    def rate(old: Figure | None, new: Figure | None) -> float | None:
+    def rate(old: TimedFigure | None, new: TimedFigure | None) -> float | None:
         if old is None or new is None or new.at <= old.at or new.value < old.value:
             return None
         return (new.value - old.value) / (new.at - old.at)
 
-    def count(old: Figure | None, new: Figure | None) -> int | None:
+    def count(old: TimedFigure | None, new: TimedFigure | None) -> int | None:
         per_second = rate(old, new)
         return None if per_second is None else round(per_second * interval)
 
@@ -130,5 +130,5 @@ def sample(before: Reading, after: Reading, *, replica: ReplicaId, attempt: int)
     )
 
 
-def _whole(figure: Figure | None) -> int | None:
+def _whole(figure: TimedFigure | None) -> int | None:
     return None if figure is None else round(figure.value)

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class Refused(ValueError):
+class TraceRefused(ValueError):
     """There is nothing to trace or to profile; the text says why."""

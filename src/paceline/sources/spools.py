@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from paceline.model import outside
 from paceline.model.jobs.runs import CURED, FACT, STANDING, JobEvent
 from paceline.model.measures import script_facts, standings
-from paceline.model.measures.samples import CURRENT_ATTEMPT, Evaluation, Sample, StepReport
+from paceline.model.measures.samples import CURRENT_ATTEMPT, EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId
-from paceline.model.variables.cures import Outcome
+from paceline.model.variables.cures import CureOutcome
 
 #: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
 MAX_READ_BYTES = 4 * 1024 * 1024
@@ -21,11 +21,11 @@ MAX_READ_BYTES = 4 * 1024 * 1024
 MOST_CHARACTERS = 1000
 _MOST_NOTES = 20
 
-_Record = TypeVar("_Record", Sample, StepReport, Evaluation)
+_Record = TypeVar("_Record", Sample, StepReport, EvaluationReport)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class SpoolReading:
     """What a spool held from one offset to the next.
 
     Attributes:
@@ -40,11 +40,11 @@ class Reading:
     ended: bool = False
     samples: tuple[Sample, ...] = ()
     steps: tuple[StepReport, ...] = ()
-    evaluations: tuple[Evaluation, ...] = ()
+    evaluations: tuple[EvaluationReport, ...] = ()
     events: tuple[JobEvent, ...] = ()
     broken: int = 0
 
-    def moved(self, seconds: float) -> Reading:
+    def moved(self, seconds: float) -> SpoolReading:
         """Return what was written by a clock that is so many seconds behind; less than 0: ahead."""
         if not seconds:
             return self
@@ -57,21 +57,21 @@ class Reading:
         )
 
 
-_Timed = TypeVar("_Timed", Sample, StepReport, Evaluation, JobEvent)
+_Timed = TypeVar("_Timed", Sample, StepReport, EvaluationReport, JobEvent)
 
 
 def _moved(records: tuple[_Timed, ...], seconds: float) -> tuple[_Timed, ...]:
     return tuple(dataclasses.replace(each, at=max(0.0, each.at + seconds)) for each in records)
 
 
-def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
+def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> SpoolReading:
     """Return what an agent has written since ``offset``; an empty reading when there is no file yet."""
     try:
         with path.open("rb") as file:
             file.seek(offset)
             data = file.read(MAX_READ_BYTES)
     except FileNotFoundError:
-        return Reading(offset=offset)
+        return SpoolReading(offset=offset)
     whole = whole_lines(data, is_full=len(data) == MAX_READ_BYTES)
     return parse(whole, replica=replica, attempt=attempt, offset=offset + len(whole))
 
@@ -82,7 +82,7 @@ def whole_lines(data: bytes, *, is_full: bool) -> bytes:
     return data if end == 0 and is_full else data[:end]
 
 
-def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Reading:
+def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> SpoolReading:
     """Return the records in whole lines of a spool; a line that is no record is counted as broken."""
     found: dict[str, list[Any]] = {"sample": [], "step": [], "evaluation": []}
     happened: list[JobEvent] = []
@@ -99,7 +99,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                 case "step":
                     found["step"].append(_record(StepReport, record, *_trainer(record, replica, attempt)))
                 case "evaluation":
-                    found["evaluation"].append(_record(Evaluation, record, replica, attempt))
+                    found["evaluation"].append(_record(EvaluationReport, record, replica, attempt))
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
@@ -112,7 +112,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Read
                     broken += 1
         except (TypeError, ValueError, OverflowError):
             broken += 1
-    return Reading(
+    return SpoolReading(
         offset=offset,
         started=started,
         ended=ended,
@@ -189,7 +189,7 @@ def _standing(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Jo
     return JobEvent(at=at, kind=STANDING, message=message, replica=replica, attempt=attempt)
 
 
-def _cured(record: Mapping[str, Any]) -> Outcome:
+def _cured(record: Mapping[str, Any]) -> CureOutcome:
     """Return what a cure says of itself.
 
     Raises:
@@ -198,7 +198,7 @@ def _cured(record: Mapping[str, Any]) -> Outcome:
     outcome = record.get("outcome")
     if outcome not in ("applied", "refused"):
         raise ValueError("outcome is neither")
-    return Outcome(
+    return CureOutcome(
         cure=str(record.get("name") or ""),
         version=int(record.get("version") or 0),
         is_applied=outcome == "applied",

@@ -21,7 +21,7 @@ from paceline.errors import first_line
 from paceline.model import outside
 from paceline.model.traces.traced_steps import Trace
 from paceline.sources import protobufs
-from paceline.sources.refusals import Refused
+from paceline.sources.refusals import TraceRefused
 from paceline.tracing import step_stats
 
 #: What is not a trace of ours should not fill memory: a step of 10,000 operations has some megabytes.
@@ -64,10 +64,10 @@ def read(path: Path) -> Trace:
         with zipfile.ZipFile(path) as archive:
             context = json.loads(_member(archive, "context.json"))
             if "error" in context:
-                raise Refused(str(context["error"]))
+                raise TraceRefused(str(context["error"]))
             metadata = _metadata_class().FromString(_member(archive, "step.pb"))
         return _trace(metadata, context)
-    except Refused:
+    except TraceRefused:
         raise
     except (
         OSError, zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, OverflowError,

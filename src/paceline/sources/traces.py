@@ -14,12 +14,12 @@ from paceline.model.traces import trace_tables
 from paceline.model.traces import traced_steps as traces
 from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables.variables import Variable
-from paceline.sources.refusals import Refused
+from paceline.sources.refusals import TraceRefused
 from paceline.specs.job_file import variable_files
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class TraceReading:
     """The traces of one moment, by trainer.
 
     Attributes:
@@ -69,7 +69,7 @@ def files(run: Path, name: str) -> list[Path]:
     return [path for _, path in sorted(found.values(), key=lambda item: item[1].name)]
 
 
-def read(run: Path, name: str) -> Reading:
+def read(run: Path, name: str) -> TraceReading:
     """Return the traces of one moment; a file that is corrupt is left out and mentioned.
 
     Where a trainer has left a step of its own, which has bytes, its profile adds nothing.
@@ -84,7 +84,7 @@ def read(run: Path, name: str) -> Reading:
             continue
         try:
             trace = read_file(path)
-        except Refused as reason:
+        except TraceRefused as reason:
             refused[path.stem.rpartition(".")[0]] = str(reason)
         except ValueError as error:
             broken.append(str(error))
@@ -97,7 +97,7 @@ def read(run: Path, name: str) -> Reading:
         found = {each.trainer: each for each in seen.traces} | found
         broken += seen.broken
         refused |= seen.refused
-    return Reading(
+    return TraceReading(
         name=name,
         folder=run / traces.FOLDER / name,
         traces=tuple(found[trainer] for trainer in sorted(found)),

@@ -10,7 +10,7 @@ from paceline.model.jobs import audits
 from paceline.stores import rows, tables
 
 
-class Audits(rows.Part):
+class Audits(rows.StorePart):
     """What was changed through a server."""
 
     def append_audit(self, audit: audits.Audit) -> None:

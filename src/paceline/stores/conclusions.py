@@ -12,7 +12,7 @@ from paceline.stores import encodings, rows, tables
 _FINAL = tuple(phase.value for phase in statuses.JobPhase if phase.is_final)
 
 
-class Conclusions(rows.Part):
+class Conclusions(rows.StorePart):
     """The conclusions of a store's runs."""
 
     def conclude(self, name: str, conclusion: conclusions.Conclusion, digest: job_summaries.Digest) -> bool:

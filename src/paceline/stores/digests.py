@@ -14,7 +14,7 @@ from paceline.stores import encodings, rows, tables
 COLUMNS = tuple(column for column in tables.digests.c if column.name != "run_id")
 
 
-class Digests(rows.Part):
+class Digests(rows.StorePart):
     """The digests of a store's runs."""
 
     def save_digest(self, name: str, digest: job_summaries.Digest) -> None:

@@ -28,7 +28,7 @@ class _Packed(NamedTuple):
     values: Sequence[Mapping[str, Any]]
 
 
-class Imports(rows.Part):
+class Imports(rows.StorePart):
     """Runs that are recordings."""
 
     def import_run(

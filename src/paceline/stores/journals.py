@@ -11,7 +11,7 @@ from paceline.model.jobs import runs
 from paceline.stores import rows, tables
 
 
-class Journals(rows.Part):
+class Journals(rows.StorePart):
     """The events and the requests of a store's runs."""
 
     def append_events(self, name: str, events: Iterable[runs.JobEvent]) -> None:
@@ -65,7 +65,7 @@ class Journals(rows.Part):
             key = rows.run_id(connection, name, lock=True)
             connection.execute(sa.insert(tables.requests).values(run_id=key, kind=kind, at=at))
 
-    def requests(self, name: str) -> list[runs.Request]:
+    def requests(self, name: str) -> list[runs.RunRequest]:
         """Return what was asked of a run and not taken yet, oldest first.
 
         Raises:
@@ -75,7 +75,7 @@ class Journals(rows.Part):
         with self._database.reading() as connection:
             return _requests(connection, rows.run_id(connection, name))
 
-    def take_requests(self, name: str) -> list[runs.Request]:
+    def take_requests(self, name: str) -> list[runs.RunRequest]:
         """Return what was asked of a run, oldest first, and forget it: no other caller gets it.
 
         Raises:
@@ -109,7 +109,7 @@ def insert_events(connection: sa.Connection, run: int, events: list[runs.JobEven
         connection.execute(sa.insert(tables.events), values)
 
 
-def _requests(connection: sa.Connection, run: int) -> list[runs.Request]:
+def _requests(connection: sa.Connection, run: int) -> list[runs.RunRequest]:
     columns = tables.requests.c
     query = sa.select(columns.id, columns.kind, columns.at).where(columns.run_id == run).order_by(columns.id)
-    return [runs.Request(id=key, kind=kind, at=at) for key, kind, at in connection.execute(query)]
+    return [runs.RunRequest(id=key, kind=kind, at=at) for key, kind, at in connection.execute(query)]

@@ -22,16 +22,16 @@ from paceline.model.jobs import runs
 from paceline.model.measures import samples as values
 from paceline.stores import combinations, journals, packings, rows, tables
 
-M = TypeVar("M", values.Sample, values.StepReport, values.Evaluation)
+M = TypeVar("M", values.Sample, values.StepReport, values.EvaluationReport)
 
 _TABLES: dict[type, sa.Table] = {
     values.Sample: tables.samples,
     values.StepReport: tables.step_reports,
-    values.Evaluation: tables.evaluations,
+    values.EvaluationReport: tables.evaluations,
 }
 
 
-class Measurements(rows.Part):
+class Measurements(rows.StorePart):
     """What was measured of a store's runs.
 
     In every ``samples``, ``step_reports`` and ``evaluations``: ``since`` is the first instant that counts,
@@ -55,9 +55,9 @@ class Measurements(rows.Part):
         """Keep step reports of a run's replicas; raises as ``append_samples`` does."""
         self._append(name, values.StepReport, list(reports))
 
-    def append_evaluations(self, name: str, evaluations: Iterable[values.Evaluation]) -> None:
+    def append_evaluations(self, name: str, evaluations: Iterable[values.EvaluationReport]) -> None:
         """Keep evaluations of a run's model; raises as ``append_samples`` does."""
-        self._append(name, values.Evaluation, list(evaluations))
+        self._append(name, values.EvaluationReport, list(evaluations))
 
     def samples(
         self,
@@ -99,9 +99,9 @@ class Measurements(rows.Part):
         role: roles.Role | None = None,
         since: float | None = None,
         until: float | None = None,
-    ) -> list[values.Evaluation]:
+    ) -> list[values.EvaluationReport]:
         """Return evaluations in the order of time; raises as ``samples`` does."""
-        return self._select(name, values.Evaluation, replica, role, since, until, None)
+        return self._select(name, values.EvaluationReport, replica, role, since, until, None)
 
     def latest_samples(self, name: str) -> dict[roles.ReplicaId, values.Sample]:
         """Return the latest sample of each replica that has any.
@@ -137,7 +137,7 @@ class Measurements(rows.Part):
         offset: int,
         samples: Iterable[values.Sample] = (),
         steps: Iterable[values.StepReport] = (),
-        evaluations: Iterable[values.Evaluation] = (),
+        evaluations: Iterable[values.EvaluationReport] = (),
         events: Iterable[runs.JobEvent] = (),
     ) -> None:
         """Keep what a stretch of an attempt's spool said and where the stretch ends: all of it or nothing.
@@ -198,7 +198,7 @@ class Measurements(rows.Part):
             raise errors.InvalidInput(f"measurements cannot be combined every {every_seconds} seconds")
         with self._database.reading() as connection:
             run = rows.run_id(connection, name)
-            wanted = packings.Wanted(run=run, replica=replica, role=role, since=since, until=until)
+            wanted = packings.MeasurementQuery(run=run, replica=replica, role=role, since=since, until=until)
             table = _TABLES[kind]
             query = _query(kind).where(*wanted.owners()).where(*wanted.between(table.c.at, table.c.at))
             found = connection.execute(query.order_by(table.c.at, table.c.id))
@@ -253,7 +253,7 @@ def _measured(kind: type[M], found: Iterable[Any]) -> list[M]:
     return _made(kind, {"replica": list(map(ids, role, number)), "attempt": attempt, **columns}, len(read))
 
 
-def _values(kind: type[M], chunk: packings.Chunk) -> list[M]:
+def _values(kind: type[M], chunk: packings.MeasurementChunk) -> list[M]:
     """Return the measurements of a chunk."""
     count = len(chunk.columns["at"])
     replica, attempt = [chunk.replica] * count, [chunk.owner.attempt] * count
@@ -274,7 +274,7 @@ def _made(kind: type[M], columns: Mapping[str, Sequence[Any]], count: int) -> li
     return made
 
 
-def _combined(chunk: packings.Chunk, every_seconds: float) -> packings.Chunk:
+def _combined(chunk: packings.MeasurementChunk, every_seconds: float) -> packings.MeasurementChunk:
     return dataclasses.replace(chunk, columns=combinations.combined(chunk.columns, every_seconds))
 
 

@@ -15,7 +15,7 @@ from paceline.stores import digests, encodings, rows, tables
 _LOOKED_AT = 5000
 
 
-class ModelLists(rows.Part):
+class ModelLists(rows.StorePart):
     """The models of a store."""
 
     def models(self, *, engine: str, prefix: str = "", limit: int) -> list[trained_models.TrainedModel]:
@@ -53,7 +53,7 @@ class ModelLists(rows.Part):
 
     def runs_of_model(
         self, model: str, *, engine: str, prefix: str = "", limit: int
-    ) -> list[trained_models.Trained]:
+    ) -> list[trained_models.ModelRun]:
         """Return the newest runs that train a model, the oldest first.
 
         Args:
@@ -84,10 +84,10 @@ def _conditions(engine: str, prefix: str) -> Iterator[sa.ColumnElement[bool]]:
         yield tables.runs.c.name.startswith(prefix, autoescape=True)
 
 
-def _trained(row: tuple[Any, ...]) -> trained_models.Trained:
+def _trained(row: tuple[Any, ...]) -> trained_models.ModelRun:
     name, at, phase, source, spec, *digest = row
     what = f"job {name!r}"
-    return trained_models.Trained(
+    return trained_models.ModelRun(
         name=name,
         submitted_at=at,
         phase=encodings.member(statuses.JobPhase, phase, what=what),

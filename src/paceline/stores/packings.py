@@ -27,7 +27,7 @@ from paceline.stores import blocks, tables
 BLOCK_ROWS = 600
 
 
-class Packing(NamedTuple):
+class ColumnPacking(NamedTuple):
     """Where one kind of measurement lies.
 
     Attributes:
@@ -45,9 +45,11 @@ class Packing(NamedTuple):
     most: int
 
 
-PACKINGS: Mapping[type, Packing] = {
-    samples.Sample: Packing(tables.samples, tables.sample_pieces, tables.sample_blocks, kept=15, most=60),
-    samples.StepReport: Packing(
+PACKINGS: Mapping[type, ColumnPacking] = {
+    samples.Sample: ColumnPacking(
+        tables.samples, tables.sample_pieces, tables.sample_blocks, kept=15, most=60
+    ),
+    samples.StepReport: ColumnPacking(
         tables.step_reports, tables.step_report_pieces, tables.step_report_blocks, kept=30, most=90
     ),
 }
@@ -61,7 +63,7 @@ class Owner(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Chunk:
+class MeasurementChunk:
     """Some measurements of one replica and attempt, in the order of time."""
 
     owner: Owner
@@ -101,7 +103,7 @@ def pack(connection: sa.Connection, kind: type, owner: Owner) -> None:
     _close(connection, packing, owner)
 
 
-def _close(connection: sa.Connection, packing: Packing, owner: Owner) -> None:
+def _close(connection: sa.Connection, packing: ColumnPacking, owner: Owner) -> None:
     """Make a block of an owner's pieces when there are enough."""
     table = packing.pieces
     mine = (table.c.replica_id == owner.replica, table.c.attempt == owner.attempt)
@@ -170,7 +172,7 @@ def joined(chunks: Sequence[blocks.Columns]) -> dict[str, Sequence[Any]]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MeasurementQuery:
     """Which measurements of a run: of one replica, of one role, from ``since`` on, before ``until``."""
 
     run: int
@@ -208,7 +210,7 @@ class Wanted:
         return {name: numbers[start:end] for name, numbers in columns.items()}
 
 
-def chunks(connection: sa.Connection, kind: type, wanted: Wanted) -> Iterator[Chunk]:
+def chunks(connection: sa.Connection, kind: type, wanted: MeasurementQuery) -> Iterator[MeasurementChunk]:
     """Yield what pieces and blocks have, by owner and, of each, in the order of time.
 
     Raises:
@@ -243,10 +245,10 @@ def chunks(connection: sa.Connection, kind: type, wanted: Wanted) -> Iterator[Ch
                 "Restore the store from a copy, or ask for another time or another replica.",
             ) from error
         if columns["at"]:
-            yield Chunk(Owner(replica_id, attempt), replica, columns)
+            yield MeasurementChunk(Owner(replica_id, attempt), replica, columns)
 
 
-def latest(kind: type, found: Iterable[Sequence[Any]]) -> dict[Owner, Chunk]:
+def latest(kind: type, found: Iterable[Sequence[Any]]) -> dict[Owner, MeasurementChunk]:
     """Return what lies in rows as chunks.
 
     Args:
@@ -258,7 +260,7 @@ def latest(kind: type, found: Iterable[Sequence[Any]]) -> dict[Owner, Chunk]:
     for role, number, replica, attempt, *measured in found:
         by_owner.setdefault((role, number, Owner(replica, attempt)), []).append(measured)
     return {
-        owner: Chunk(
+        owner: MeasurementChunk(
             owner,
             roles.ReplicaId(roles.Role(role), number),
             dict(zip(fields, zip(*measured, strict=True), strict=True)),
@@ -267,7 +269,9 @@ def latest(kind: type, found: Iterable[Sequence[Any]]) -> dict[Owner, Chunk]:
     }
 
 
-def by_owner(found: Iterable[Chunk], latest: Mapping[Owner, Chunk]) -> Iterator[Chunk]:
+def by_owner(
+    found: Iterable[MeasurementChunk], latest: Mapping[Owner, MeasurementChunk]
+) -> Iterator[MeasurementChunk]:
     """Yield one chunk for each owner.
 
     Args:
@@ -279,5 +283,5 @@ def by_owner(found: Iterable[Chunk], latest: Mapping[Owner, Chunk]) -> Iterator[
         parts = list(of)
         if owner in left:
             parts.append(left.pop(owner))
-        yield Chunk(owner, parts[0].replica, joined([part.columns for part in parts]))
+        yield MeasurementChunk(owner, parts[0].replica, joined([part.columns for part in parts]))
     yield from left.values()

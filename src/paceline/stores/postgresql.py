@@ -30,7 +30,7 @@ _ARGUMENTS = {
 _LOOK_SECONDS = 0.1
 
 
-class Connection(psycopg.Connection[Any]):
+class DeadlineConnection(psycopg.Connection[Any]):
     """A connection of which each answer has a deadline.
 
     Attributes:
@@ -100,17 +100,19 @@ def be_patient(connection: sa.Connection) -> None:
     connection.commit()
 
 
-def _connect(_dialect: object, _record: object, words: list[Any], arguments: dict[str, Any]) -> Connection:
-    return Connection.connect(*words, **arguments)
+def _connect(
+    _dialect: object, _record: object, words: list[Any], arguments: dict[str, Any]
+) -> DeadlineConnection:
+    return DeadlineConnection.connect(*words, **arguments)
 
 
-def _set_up(connection: Connection, _record: object) -> None:
+def _set_up(connection: DeadlineConnection, _record: object) -> None:
     """Let the server give up what takes too long; a pooler may not take this when a connection begins."""
     connection.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
     connection.commit()
 
 
-def _ping(connection: Connection, _record: object, _proxy: object) -> None:
+def _ping(connection: DeadlineConnection, _record: object, _proxy: object) -> None:
     """Have a connection replaced that does not answer.
 
     Raises:

@@ -11,7 +11,7 @@ from paceline.stores import encodings, rows, tables
 MOST_PROBES = 100
 
 
-class Probes(rows.Part):
+class StoredProbes(rows.StorePart):
     """The probes of a store's runs."""
 
     def save_probe(self, name: str, probe: probes.Probe) -> None:

@@ -25,8 +25,8 @@ from paceline.model import columns, outside
 from paceline.model.explanations.conclusions import Conclusion
 from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run
 from paceline.model.measures.probes import Probe
-from paceline.model.measures.recordings import Output, Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.recordings import OutputTail, Recording
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables import saved_plans
@@ -37,7 +37,7 @@ VERSION = 1
 #: A reader holds at most this much of a file: 1,000 replicas for an hour, and 256 MiB of all else.
 MOST_ROWS, MOST_HEAD_BYTES, MOST_WORD_BYTES = 4_000_000, 1 << 28, 1 << 26
 _KEY = b"paceline.recording"
-_KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": Evaluation}
+_KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": EvaluationReport}
 _ROW, _REPLICA = "row", "replica"
 _TYPES: Mapping[type, pyarrow.DataType] = {int: pyarrow.int64(), float: pyarrow.float64()}
 
@@ -58,7 +58,7 @@ class _Head:
     conclusion: Conclusion | None = None
     changes: tuple[Relay, ...] = ()
     probes: tuple[Probe, ...] = ()
-    output: tuple[Output, ...] = ()
+    output: tuple[OutputTail, ...] = ()
 
 
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:

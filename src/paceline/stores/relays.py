@@ -9,7 +9,7 @@ from paceline.model.jobs import runs
 from paceline.stores import rows, tables
 
 
-class Relays(rows.Part):
+class Relays(rows.StorePart):
     """The relays of a store's runs."""
 
     def ask_relay(self, name: str, source: str, *, at: float) -> None:

@@ -14,7 +14,7 @@ from paceline.stores import databases, tables
 _LARGEST = 2**63 - 1
 
 
-class Part:
+class StorePart:
     """A part of a store: some methods over one database."""
 
     def __init__(self, database: databases.Database) -> None:

@@ -29,7 +29,7 @@ _ORDERS: dict[Order, sa.ColumnElement[Any]] = {
 }
 
 
-class RunLists(rows.Part):
+class RunLists(rows.StorePart):
     """The runs of a store, as lists show them."""
 
     def list_runs(

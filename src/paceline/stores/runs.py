@@ -16,7 +16,7 @@ from paceline.model.studies import trained_models
 from paceline.stores import encodings, journals, relays, rows, tables
 
 
-class Runs(rows.Part):
+class StoredRuns(rows.StorePart):
     """The runs of a store."""
 
     def create_run(self, run: runs.Run, state: states.JobState, *, submit: runs.Submit | None = None) -> None:

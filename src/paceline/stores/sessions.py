@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from paceline.stores import rows, tables
 
 
-class BrowserSessions(rows.Part):
+class BrowserSessions(rows.StorePart):
     """Sessions that have begun and not ended."""
 
     def begin_session(

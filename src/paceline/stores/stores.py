@@ -28,7 +28,7 @@ from paceline.stores import (
 
 
 class Store(
-    runs.Runs,
+    runs.StoredRuns,
     run_lists.RunLists,
     digests.Digests,
     conclusions.Conclusions,
@@ -37,7 +37,7 @@ class Store(
     model_lists.ModelLists,
     journals.Journals,
     relays.Relays,
-    probes.Probes,
+    probes.StoredProbes,
     measurements.Measurements,
     studies.Studies,
     audits.Audits,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _OTHER = "give it another name"
 
 
-class Studies(rows.Part):
+class Studies(rows.StorePart):
     """The studies of a store."""
 
     def save_study(self, study: Tuning | Experiment, *, at: float) -> None:

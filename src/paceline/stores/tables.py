@@ -35,7 +35,7 @@ class Text(sa.types.TypeDecorator[str]):
         return None if value is None else _UNSTORABLE.sub("\ufffd", value)
 
 
-class Metric(sa.Double[float]):
+class MetricType(sa.Double[float]):
     """A number that a training script reports; NaN stays NaN, where SQLite alone would make it NULL."""
 
     def bind_processor(self, dialect: sa.Dialect) -> Callable[[float | None], Any] | None:
@@ -208,7 +208,7 @@ step_reports = sa.Table(
     sa.Column("step", sa.BigInteger),
     sa.Column("steps", sa.BigInteger),
     sa.Column("examples", sa.BigInteger),
-    sa.Column("loss", Metric),
+    sa.Column("loss", MetricType),
     sa.Column("input_wait_seconds", sa.Double),
     sa.Column("total_steps", sa.BigInteger),
     sa.Column("input_cpu_seconds", sa.Double),
@@ -225,9 +225,9 @@ evaluations = sa.Table(
     sa.Column("at", sa.Double, nullable=False),
     sa.Column("step", sa.BigInteger),
     sa.Column("examples", sa.BigInteger),
-    sa.Column("auc", Metric),
-    sa.Column("log_loss", Metric),
-    sa.Column("accuracy", Metric),
+    sa.Column("auc", MetricType),
+    sa.Column("log_loss", MetricType),
+    sa.Column("accuracy", MetricType),
     sa.Index("evaluations_by_replica", "replica_id", "at"),
 )
 
@@ -266,8 +266,8 @@ digests = sa.Table(
     sa.Column("severity", Text),
     sa.Column("finding", Text),
     sa.Column("used_cores", sa.Double),
-    sa.Column("auc", Metric),
-    sa.Column("log_loss", Metric),
+    sa.Column("auc", MetricType),
+    sa.Column("log_loss", MetricType),
     sa.Column("codes", Text, nullable=False, server_default=""),  # one after the other
 )
 

@@ -21,7 +21,7 @@ EVERY_SECONDS = 60.0
 _TOGETHER = 40
 
 
-class Thinnings(rows.Part):
+class Thinnings(rows.StorePart):
     """Less detail of a store's runs."""
 
     def thin(self, name: str, detail: Detail) -> None:

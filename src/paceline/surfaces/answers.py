@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
 from paceline.diagnosing import catalogues, outlooks
-from paceline.model.explanations.causes import Cause, Evidence, Explanation, Gain, Outlook, Source
+from paceline.model.explanations.causes import Cause, Evidence, EvidenceSource, Explanation, Gain, Outlook
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import cells
 
@@ -15,7 +15,7 @@ _NAMED = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class AnswerEvidence:
     """Something that was seen, and where its numbers come from."""
 
     text: str
@@ -23,7 +23,7 @@ class Seen:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reason:
+class AnswerReason:
     """A cause.
 
     Attributes:
@@ -36,7 +36,7 @@ class Reason:
     severity: str
     what: str
     is_past: bool
-    seen: tuple[Seen, ...]
+    seen: tuple[AnswerEvidence, ...]
     effects: tuple[str, ...]
     change: tuple[str, ...]
     next_steps: tuple[str, ...]
@@ -71,8 +71,8 @@ class Answer:
 
     job: str
     summary: str
-    primary: Reason | None
-    others: tuple[Reason, ...]
+    primary: AnswerReason | None
+    others: tuple[AnswerReason, ...]
     unknown: tuple[str, ...]
     outlook: Prospect | None
 
@@ -103,8 +103,8 @@ def _sentence(found: Explanation) -> str:
     return f"{summary if summary.startswith(found.job) else summary[:1].upper() + summary[1:]}."
 
 
-def _reason(cause: Cause, diffs: Diffs, say: Callable[[str], str]) -> Reason:
-    return Reason(
+def _reason(cause: Cause, diffs: Diffs, say: Callable[[str], str]) -> AnswerReason:
+    return AnswerReason(
         code=catalogues.topic(cause.name).code,
         severity=str(cause.severity),
         what=cause.what,
@@ -124,13 +124,13 @@ def _effects(cause: Cause) -> Iterator[str]:
         yield from _effects(effect)
 
 
-def _seen(each: Evidence) -> Seen:
+def _seen(each: Evidence) -> AnswerEvidence:
     at = "" if each.at is None else f"{cells.moment(each.at)} "
     often = f" ({each.count} times)" if each.count > 1 else ""
-    return Seen(text=f"{at}{each.text}{often}", sources="; ".join(map(origin, each.sources)))
+    return AnswerEvidence(text=f"{at}{each.text}{often}", sources="; ".join(map(origin, each.sources)))
 
 
-def origin(source: Source) -> str:
+def origin(source: EvidenceSource) -> str:
     """Return where a number comes from: ``cpu_cores, 60 samples (ps-0), 14:02:12 to 14:02:42 UTC``."""
     whose = [str(replica) for replica in source.replicas]
     more = f" and {len(whose) - _NAMED} more" if len(whose) > _NAMED else ""
@@ -143,7 +143,7 @@ def origin(source: Source) -> str:
     return f"{what}, {times} UTC"
 
 
-def counted(source: Source) -> str:
+def counted(source: EvidenceSource) -> str:
     """Return how many there are of what a number rests on: ``60 samples``, ``1 trace``; ``job file``."""
     if source.count == 1:
         return f"1 {source.what.removesuffix('s')}" if source.what.endswith("s") else source.what

@@ -26,13 +26,13 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import Role
 from paceline.model.studies.experiments import Experiment
 from paceline.model.studies.tunings import Objective
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.logs import LogLine, Wanted
+from paceline.services.logs import LogLine, LogSelection
 from paceline.services.observing import recordings
 from paceline.surfaces import composition, notebooks
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from paceline.model.measures.probes import Probe
 
-M = TypeVar("M", Sample, StepReport, Evaluation)
+M = TypeVar("M", Sample, StepReport, EvaluationReport)
 
 _PathLike = str | os.PathLike[str]
 Engine = Literal["local", "kubernetes"]
@@ -347,7 +347,7 @@ class JobHandle:
             follow: go on with what comes, until the job has ended.
         """
         with self._jobs() as jobs:
-            wanted = Wanted(
+            wanted = LogSelection(
                 replica=lambda replica: role in (None, replica.role) and index in (None, replica.index),
                 attempt=attempt,
                 tail=tail,
@@ -403,10 +403,10 @@ class JobHandle:
     @overload
     def evaluations(self, *, as_frame: Literal[True] = True) -> pandas.DataFrame: ...
     @overload
-    def evaluations(self, *, as_frame: Literal[False]) -> list[Evaluation]: ...
+    def evaluations(self, *, as_frame: Literal[False]) -> list[EvaluationReport]: ...
     def evaluations(self, *, as_frame: bool = True) -> Any:
         """Return the evaluations of the model, as ``samples`` does."""
-        return self._measured(lambda recording: recording.evaluations, Evaluation, as_frame)
+        return self._measured(lambda recording: recording.evaluations, EvaluationReport, as_frame)
 
     def __repr__(self) -> str:
         try:

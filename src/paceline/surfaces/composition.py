@@ -91,7 +91,7 @@ class Namespace:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Server:
+class RemoteServer:
     """A server (``paceline serve``), as a home is a place on this machine.
 
     Attributes:
@@ -108,7 +108,7 @@ class Server:
 
 
 #: Where jobs may be.
-Place = Union["Home", Namespace, Server]
+Place = Union["Home", Namespace, RemoteServer]
 
 
 def find_server(server: str | None, engine: str | None, environment: Mapping[str, str]) -> str | None:
@@ -153,7 +153,7 @@ def find_place(
     if url is not None:
         named = None if namespace is None else namespace.namespace
         token = environment.get("PACELINE_TOKEN") or None
-        return Server(url, named, find_home(home, store, environment), token)
+        return RemoteServer(url, named, find_home(home, store, environment), token)
     engine = engine or environment.get("PACELINE_ENGINE") or "local"
     if engine not in ("local", "kubernetes"):
         raise InvalidInput(f"there is no engine {engine!r}", "local or kubernetes")
@@ -168,7 +168,7 @@ def opened_place(place: Place) -> contextlib.AbstractContextManager[LifeCycle]:
     Raises:
         PacelineError: as `opened`, `opened_cluster` or `opened_server`.
     """
-    if isinstance(place, Server):
+    if isinstance(place, RemoteServer):
         return opened_server(place)
     if isinstance(place, Namespace):
         return opened_cluster(place.context, place.namespace, home=place.home, store=place.store)
@@ -176,7 +176,7 @@ def opened_place(place: Place) -> contextlib.AbstractContextManager[LifeCycle]:
 
 
 @contextlib.contextmanager
-def opened_server(place: Server) -> Iterator[ServerJobs]:
+def opened_server(place: RemoteServer) -> Iterator[ServerJobs]:
     """Give what can be done with the jobs of a server; nothing is asked of it yet.
 
     Raises:

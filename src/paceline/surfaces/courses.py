@@ -9,7 +9,7 @@ import numpy
 
 from paceline.model import grids
 from paceline.model.grids import Array
-from paceline.services.observing.time_series import Course, Gauge
+from paceline.services.observing.time_series import Gauge, TimeSeries
 from paceline.surfaces import documents
 
 #: Of more replicas only those with the highest load are shown: a reader could not tell the rows apart.
@@ -19,7 +19,7 @@ _DIGITS = {Gauge.MEMORY: 0, Gauge.RECEIVED: 0, Gauge.SENT: 0}
 _SHARE_DIGITS = 4
 
 
-def course(found: Course, gauge: Gauge, *, since: float | None = None) -> dict[str, Any]:
+def course(found: TimeSeries, gauge: Gauge, *, since: float | None = None) -> dict[str, Any]:
     """Return the document of a course.
 
     Args:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.specs.edits import edits
@@ -34,7 +34,7 @@ class Diffs:
         """Return those for a run; None: of a job whose spec is wrong, which has none."""
         return cls() if run is None else cls(source=run.source, spec=run.spec)
 
-    def diff(self, changes: Sequence[Change]) -> str | None:
+    def diff(self, changes: Sequence[FieldChange]) -> str | None:
         """Return what changes do to the file; None: nothing, or it cannot be edited."""
         if not changes or not self.source:
             return None
@@ -43,7 +43,7 @@ class Diffs:
         except InvalidInput:
             return None
 
-    def rows(self, changes: Sequence[Change]) -> tuple[str, ...]:
+    def rows(self, changes: Sequence[FieldChange]) -> tuple[str, ...]:
         """Return the rows of the diff, without names of files; where there is none, a row for each change,
         such as ``spec.roles.ps.cpu: 500m -> 1``.
         """

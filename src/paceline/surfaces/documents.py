@@ -21,14 +21,14 @@ from paceline.model.studies import trained_models
 if TYPE_CHECKING:
     from paceline.model.explanations.causes import Cause, Explanation
     from paceline.model.explanations.job_summaries import Digest
-    from paceline.model.measures.probes import Elasticity, Part, Probe
+    from paceline.model.measures.probes import CutPart, Elasticity, Probe
     from paceline.model.measures.snapshots import Snapshot
     from paceline.model.studies.experiments import Experiment
     from paceline.model.traces.traced_steps import Trace
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
     from paceline.scheduling.fits import Fit
-    from paceline.services.observing.diagnosis_runs import Look
+    from paceline.services.observing.diagnosis_runs import DiagnosisRun
     from paceline.services.studying.autoscale_forecasts import Round
     from paceline.surfaces.diffs import Diffs
 
@@ -183,7 +183,7 @@ def experiment(found: Experiment) -> dict[str, Any]:
     return document("Experiment", {**body, "compared": compared})
 
 
-def snapshot(value: Snapshot, look: Look | None = None) -> dict[str, Any]:
+def snapshot(value: Snapshot, look: DiagnosisRun | None = None) -> dict[str, Any]:
     """Return the document of what ``top`` shows.
 
     Args:
@@ -258,7 +258,7 @@ def _cause(cause: Cause, diffs: Diffs) -> dict[str, Any]:
     }
 
 
-def _finding(look: Look) -> dict[str, Any] | None:
+def _finding(look: DiagnosisRun) -> dict[str, Any] | None:
     """Return the primary cause in short; ``why`` has the rest."""
     from paceline.diagnosing import catalogues
 
@@ -272,7 +272,7 @@ def _finding(look: Look) -> dict[str, Any] | None:
     }
 
 
-def _split(look: Look) -> dict[str, Any] | None:
+def _split(look: DiagnosisRun) -> dict[str, Any] | None:
     from paceline.model.traces import trace_summaries
 
     shares = trace_summaries.shares(look.recording.traces)
@@ -347,7 +347,7 @@ def _elasticity(found: Elasticity) -> dict[str, Any]:
     }
 
 
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: CutPart) -> dict[str, Any]:
     return {"name": part.name, "knob": str(part.knob), "targets": list(part.targets)}
 
 

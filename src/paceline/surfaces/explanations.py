@@ -12,7 +12,7 @@ from paceline.specs.yaml_text import problems
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class CodeEntry:
     """What a code is about.
 
     Attributes:
@@ -29,14 +29,14 @@ class Entry:
     risk: str = ""
 
 
-def entries() -> tuple[Entry, ...]:
+def entries() -> tuple[CodeEntry, ...]:
     """Return all, by code."""
     rules = (
-        Entry(code=each.code, title=each.title, why=each.why, fix=each.fix, severity=each.severity)
+        CodeEntry(code=each.code, title=each.title, why=each.why, fix=each.fix, severity=each.severity)
         for each in linting.catalogue()
     )
     causes = (
-        Entry(
+        CodeEntry(
             code=each.code,
             title=each.title,
             severity=each.severity,
@@ -50,7 +50,7 @@ def entries() -> tuple[Entry, ...]:
     return tuple(sorted((*rules, *causes), key=lambda entry: entry.code))
 
 
-def find(text: str) -> Entry:
+def find(text: str) -> CodeEntry:
     """Return what a code is about, or the name of a cause, in whatever case it is written.
 
     Raises:

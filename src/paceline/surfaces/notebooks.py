@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from paceline.model.explanations.causes import Cause, Change, Explanation
+from paceline.model.explanations.causes import Cause, Explanation, FieldChange
 from paceline.model.measures.snapshots import Snapshot
 from paceline.model.studies.experiments import Experiment
 from paceline.model.studies.proposals import Proposal
@@ -155,7 +155,7 @@ def experiment(found: Experiment) -> str:
     return _box(line + _table(head, rows))
 
 
-def _change(changes: Sequence[Change]) -> str:
+def _change(changes: Sequence[FieldChange]) -> str:
     lines = "\n".join(
         f"{'.'.join(each.path)}: {'-' if each.value is None else each.value}" for each in changes
     )

@@ -26,8 +26,8 @@ from paceline.services.bounded_readers import MOST_LEVELS, BoundedReader
 from paceline.services.operators import reconcilers
 from paceline.services.operators.autoscaled_jobs import AutoscaledJobs
 from paceline.services.operators.operators import Operator
-from paceline.services.operators.rounds import Rounds
-from paceline.surfaces.probes import Probes
+from paceline.services.operators.rounds import CollectionRounds
+from paceline.surfaces.probes import HealthProbes
 
 log = logging.getLogger("paceline.operator")
 
@@ -80,7 +80,7 @@ async def run(
     operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespaces=namespaces, read=read)
     rounds = None
     if keeping is not None:
-        rounds = Rounds(
+        rounds = CollectionRounds(
             cluster, operator, store_url=keeping.store_url, home=keeping.home, clock=time.time,
             keep_seconds=keeping.seconds, exporters=exporters,
         )  # fmt: skip
@@ -96,7 +96,7 @@ async def run(
     try:
         async with contextlib.AsyncExitStack() as stack:
             if listen is not None:
-                await stack.enter_async_context(Probes(operator, rounds).served(*listen))
+                await stack.enter_async_context(HealthProbes(operator, rounds).served(*listen))
             log.info("%s waits for its turn in %s", identity, where)
             if not await _first(stopped.wait(), lease.acquire()):
                 return

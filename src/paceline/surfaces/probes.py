@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from paceline.errors import EngineError
 from paceline.services.operators.operators import Operator
-from paceline.services.operators.rounds import Rounds
+from paceline.services.operators.rounds import CollectionRounds
 
 LIVES, FIGURES = "/healthz", "/metrics"
 REQUEST_BYTES, REQUEST_SECONDS, CONNECTIONS = 8192, 5.0, 32
@@ -26,7 +26,7 @@ _TEXT = "text/plain; charset=utf-8"
 _ANSWER = "HTTP/1.1 {} {}\r\nContent-Type: {}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n"
 
 
-class Probes:
+class HealthProbes:
     """Answers requests about an operator.
 
     Args:
@@ -34,7 +34,7 @@ class Probes:
         rounds: what keeps what replicas say, if that is kept.
     """
 
-    def __init__(self, operator: Operator, rounds: Rounds | None) -> None:
+    def __init__(self, operator: Operator, rounds: CollectionRounds | None) -> None:
         self._registry = CollectorRegistry()
         self._registry.register(_Figures(operator, rounds))
         self._open = 0
@@ -93,7 +93,7 @@ class Probes:
 class _Figures(Collector):
     """What has happened since an operator began, as metrics."""
 
-    def __init__(self, operator: Operator, rounds: Rounds | None) -> None:
+    def __init__(self, operator: Operator, rounds: CollectionRounds | None) -> None:
         self._operator = operator
         self._rounds = rounds
 

@@ -40,7 +40,7 @@ _REFERENCE = 100  # the number of a type of reference is that of the type and th
 
 
 @dataclass(frozen=True)
-class Node:
+class OperationNode:
     """An operation that ran; `outputs` are bytes by slot, `start` is Unix time in microseconds by the clock
     of its process.
     """
@@ -100,13 +100,13 @@ class _Logged:
 class Dataflow:
     """The nodes and messages of a step; devices are named `/job:ps/task:0`."""
 
-    nodes: Mapping[tuple[str, str], Node]
+    nodes: Mapping[tuple[str, str], OperationNode]
     messages: Sequence[Message]
 
     def __post_init__(self) -> None:
         """Finds who reads what."""
         self._shares: dict[tuple[str, str, int, bool], Shares] = {}
-        readers: dict[tuple[str, str], list[Node]] = collections.defaultdict(list)
+        readers: dict[tuple[str, str], list[OperationNode]] = collections.defaultdict(list)
         for node in self.nodes.values():
             for name in {name for name, _ in node.data_inputs}:
                 readers[node.device, name].append(node)
@@ -117,7 +117,7 @@ class Dataflow:
         """The names of all variables and slots that took part."""
         return frozenset(node.name for node in self.nodes.values() if node.kind in _HOLDERS)
 
-    def belongs_to(self, node: Node) -> Shares:
+    def belongs_to(self, node: OperationNode) -> Shares:
         """Which variables an operation works for: those that it takes, else those before or behind it."""
         touched = self.touched(node)
         if touched:
@@ -127,11 +127,11 @@ class Dataflow:
             (self.behind(node.device, node.name, slot), size) for slot, size in slots.items()
         )
 
-    def producer(self, message: Message) -> Node | None:
+    def producer(self, message: Message) -> OperationNode | None:
         """The node that made what a message carries."""
         return self.nodes.get((message.sender, message.tensor))
 
-    def readers(self, message: Message) -> Sequence[Node]:
+    def readers(self, message: Message) -> Sequence[OperationNode]:
         """The operations of its receiver that take a message; what goes to the caller alone has none."""
         return self._readers.get((message.receiver, message.name), ())
 
@@ -143,7 +143,7 @@ class Dataflow:
         """To which variables of its receiver a message goes."""
         return self.behind(message.receiver, message.name, 0)
 
-    def touched(self, node: Node) -> tuple[str, ...]:
+    def touched(self, node: OperationNode) -> tuple[str, ...]:
         """The variables that an operation takes by themselves: that it reads or updates."""
         found = (self.nodes.get((node.device, name)) for name, _ in node.inputs)
         return tuple(dict.fromkeys(each.name for each in found if each is not None and each.kind in _HOLDERS))
@@ -201,7 +201,7 @@ class Dataflow:
 
 def read(step_stats: Any) -> Dataflow:
     """Reads a step's statistics (a `StepStats` message); what has no label that makes sense is left out."""
-    nodes: dict[tuple[str, str], Node] = {}
+    nodes: dict[tuple[str, str], OperationNode] = {}
     logged = []
     for stats in step_stats.dev_stats:
         device = task(stats.device)
@@ -220,12 +220,12 @@ def task(device: str) -> str:
     return f"/job:{parts.get('job', 'localhost')}/task:{parts.get('task', '0')}"
 
 
-def _node(device: str, stats: Any) -> Node:
+def _node(device: str, stats: Any) -> OperationNode:
     found = _LABEL.match(stats.timeline_label)
     inputs = found["inputs"].split(", ") if found and found["inputs"] else []
     described = {output.slot: output.tensor_description for output in stats.output}
     start, microseconds = _times(stats)
-    return Node(
+    return OperationNode(
         device=device,
         name=stats.node_name,
         kind=found["kind"] if found else "",
@@ -274,13 +274,13 @@ def _message(stats: Any) -> _Logged | None:
     )
 
 
-def _messages(nodes: Mapping[tuple[str, str], Node], logged: Sequence[_Logged]) -> list[Message]:
+def _messages(nodes: Mapping[tuple[str, str], OperationNode], logged: Sequence[_Logged]) -> list[Message]:
     """All messages: what receivers take, with what the log says of it, and what the log has beyond that.
 
     Where a node sent several of its outputs to one process, edges and names are numbered in the same order
     (``graph_partition.cc``).
     """
-    taken: dict[tuple[str, str], dict[str, list[Node]]] = {}
+    taken: dict[tuple[str, str], dict[str, list[OperationNode]]] = {}
     for node in nodes.values():
         for name, _ in node.inputs:
             tensor, marker, number = name.rpartition("_S")
@@ -306,7 +306,7 @@ def _messages(nodes: Mapping[tuple[str, str], Node], logged: Sequence[_Logged]) 
     return messages
 
 
-def _made(maker: Node, readers: Sequence[Node]) -> int | None:
+def _made(maker: OperationNode, readers: Sequence[OperationNode]) -> int | None:
     """The bytes of a message without a log: of its maker's only output, or of what takes it as it is."""
     if len(maker.outputs) == 1:
         return next(iter(maker.outputs.values()))

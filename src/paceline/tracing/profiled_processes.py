@@ -31,7 +31,7 @@ _DONE, _SEND = f"{_RUN}Async::Done", "_Send"
 
 
 @dataclass(frozen=True)
-class Operation:
+class ProfiledOperation:
     """An operation that ran; microseconds, Unix time."""
 
     run: int
@@ -60,7 +60,7 @@ class Process:
     begin at another moment than those of other processes.
     """
 
-    operations: list[Operation] = field(default_factory=list)
+    operations: list[ProfiledOperation] = field(default_factory=list)
     sent: list[Sent] = field(default_factory=list)
     arrivals: dict[tuple[int, str], list[float]] = field(
         default_factory=lambda: collections.defaultdict(list)
@@ -68,27 +68,27 @@ class Process:
     is_dated: bool = True
 
     @functools.cached_property
-    def runs_of(self) -> Mapping[str, Sequence[Operation]]:
+    def runs_of(self) -> Mapping[str, Sequence[ProfiledOperation]]:
         """Each operation as often as it ran, by its start."""
-        found: dict[str, list[Operation]] = collections.defaultdict(list)
+        found: dict[str, list[ProfiledOperation]] = collections.defaultdict(list)
         for each in sorted(self.operations, key=_start):
             found[each.name].append(each)
         return found
 
-    def first(self, name: str, at: float) -> Operation | None:
+    def first(self, name: str, at: float) -> ProfiledOperation | None:
         """The first run of an operation from a time on."""
         runs = self.runs_of.get(name, ())
         place = bisect.bisect_left(runs, at, key=_start)
         return runs[place] if place < len(runs) else None
 
-    def last(self, name: str, at: float) -> Operation | None:
+    def last(self, name: str, at: float) -> ProfiledOperation | None:
         """The last run of an operation until a time."""
         runs = self.runs_of.get(name, ())
         place = bisect.bisect_right(runs, at, key=_start)
         return runs[place - 1] if place else None
 
 
-def _start(operation: Operation) -> float:
+def _start(operation: ProfiledOperation) -> float:
     return operation.start
 
 
@@ -145,12 +145,14 @@ def _read_line(process: Process, plane: Any, line: Any, began_nanoseconds: int) 
         elif kind and name.endswith(f":{kind}") and start <= until:
             taken = str(_stats(plane, event).get("shape", ""))
             process.operations.append(
-                Operation(run, name[: -len(kind) - 1], kind, start, microseconds, taken)
+                ProfiledOperation(run, name[: -len(kind) - 1], kind, start, microseconds, taken)
             )
         elif "::DoCompute" in name:
             kind = name.removesuffix("Op::DoCompute")
             # By a name of its own: some versions have the node that it works for, too.
-            process.operations.append(Operation(_stats(plane, event)["id"], name, kind, start, microseconds))
+            process.operations.append(
+                ProfiledOperation(_stats(plane, event)["id"], name, kind, start, microseconds)
+            )
 
 
 def _stats(plane: Any, described: Any) -> dict[str, Any]:

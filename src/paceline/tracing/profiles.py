@@ -21,9 +21,9 @@ from typing import Any
 
 from paceline.model.variables.variables import Variable
 from paceline.tracing import dataflows, placements, profile_owners, profiled_processes, shapes
-from paceline.tracing.dataflows import Message, Node, Shares
+from paceline.tracing.dataflows import Message, OperationNode, Shares
 from paceline.tracing.profile_owners import Owners
-from paceline.tracing.profiled_processes import RECEIVES, SERVER, Operation, Process, Sent, other_end
+from paceline.tracing.profiled_processes import RECEIVES, SERVER, Process, ProfiledOperation, Sent, other_end
 from paceline.tracing.shapes import Dimensions
 
 _INPUT = "IteratorGetNext"
@@ -37,18 +37,18 @@ class Step(dataflows.Dataflow):
     """The dataflow of a step: variables by device and operation, and who made what a message carries."""
 
     owners: Mapping[tuple[str, str], str]
-    makers: Mapping[Message, Node]
+    makers: Mapping[Message, OperationNode]
 
-    def producer(self, message: Message) -> Node | None:
+    def producer(self, message: Message) -> OperationNode | None:
         """The node that made what a message carries."""
         return self.makers.get(message)
 
-    def readers(self, message: Message) -> Sequence[Node]:
+    def readers(self, message: Message) -> Sequence[OperationNode]:
         """The operation that takes a variable's values; metrics and the like are for the caller."""
         taker = self.nodes.get((message.receiver, message.name))
         return () if taker is None or not self.pulled(message) else (taker,)
 
-    def belongs_to(self, node: Node) -> Shares:
+    def belongs_to(self, node: OperationNode) -> Shares:
         """The variable that an operation works for."""
         return self._owned(node.device, node.name)
 
@@ -138,7 +138,7 @@ def _made(process: Process) -> list[Sent]:
     ]
 
 
-def _begins(operations: Sequence[Operation]) -> list[float]:
+def _begins(operations: Sequence[ProfiledOperation]) -> list[float]:
     """When steps began: with the input that is taken most often, else with the run."""
     inputs = collections.Counter(each.name for each in operations if each.kind.startswith(_INPUT))
     if inputs:
@@ -152,7 +152,9 @@ def _begins(operations: Sequence[Operation]) -> list[float]:
 
 def _step(own: Mapping[str, Process], owners: Owners, begin: float, end: float) -> Step:
     nodes = {
-        (task, each.name): Node(task, each.name, each.kind, (), {}, False, each.start, each.microseconds)
+        (task, each.name): OperationNode(
+            task, each.name, each.kind, (), {}, False, each.start, each.microseconds
+        )
         for task, process in own.items()
         for each in process.operations
         if begin <= each.start < end and each.kind not in RECEIVES
@@ -170,7 +172,7 @@ def _step(own: Mapping[str, Process], owners: Owners, begin: float, end: float) 
                 message = Message(
                     sent.maker, sent.taker, task, sent.receiver, size, arrived and sent.start, arrived
                 )
-                makers[message] = Node(task, sent.maker, "", (), {}, integer, sent.start, 0.0)
+                makers[message] = OperationNode(task, sent.maker, "", (), {}, integer, sent.start, 0.0)
     ends = {end for each in makers for end in ((each.sender, each.tensor), (each.receiver, each.name))}
     named = {key: owner for key in ends | nodes.keys() if (owner := owners.of(*key)) is not None}
     return Step(nodes, list(makers), named, makers)

@@ -20,7 +20,7 @@ _BYTES = {
 
 
 @dataclass(frozen=True)
-class Shape:
+class TensorShape:
     """The type and the dimensions of a tensor."""
 
     type: str
@@ -37,11 +37,11 @@ class Shape:
         return math.prod(self.dimensions) * _BYTES[self.type]
 
 
-def read(text: str) -> list[Shape]:
+def read(text: str) -> list[TensorShape]:
     """Reads the inputs of an operation that have a shape and a type with a size."""
     found = (_INPUT.fullmatch(each) for each in text.strip("()").split(";"))
     return [
-        Shape(match["type"], tuple(int(size) for size in match["dimensions"].split(",") if size))
+        TensorShape(match["type"], tuple(int(size) for size in match["dimensions"].split(",") if size))
         for match in found
         if match is not None and match["type"] in _BYTES
     ]

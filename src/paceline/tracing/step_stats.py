@@ -42,7 +42,7 @@ class TracedStep:
 
 
 @dataclass(frozen=True)
-class Record:
+class StepRecord:
     """What the steps say."""
 
     splits: tuple[Split, ...]
@@ -68,7 +68,7 @@ class Record:
         )
 
 
-def read(steps: Sequence[TracedStep], trainer: str, names: Mapping[str, Name] | None = None) -> Record:
+def read(steps: Sequence[TracedStep], trainer: str, names: Mapping[str, Name] | None = None) -> StepRecord:
     """Reads traced steps of a trainer.
 
     Args:
@@ -87,13 +87,13 @@ def record(
     trainer: str,
     names: Mapping[str, Name] | None = None,
     waits: Mapping[int, float | None] | None = None,
-) -> Record:
+) -> StepRecord:
     """Says what the dataflows of a trainer's steps, by their numbers, mean; `waits` are seconds."""
     tasks = {node.device for flow in flows.values() for node in flow.nodes.values()} - {trainer}
     offsets = {task: clock_offsets.between(flows.values(), trainer, task) for task in sorted(tasks)}
     clock = _Clock({task: found.microseconds for task, found in offsets.items() if found is not None})
     read_steps = [_Step(number, flow, trainer, names or {}, clock) for number, flow in flows.items()]
-    return Record(
+    return StepRecord(
         splits=tuple(each.split((waits or {}).get(each.number)) for each in read_steps),
         transfers=tuple(transfer for each in read_steps for transfer in each.transfers()),
         operations=tuple(operation for each in read_steps for operation in each.operations()),
@@ -144,12 +144,12 @@ class _Clock:
     def at(self, task: str, microseconds: float) -> float:
         return microseconds - self.offsets.get(task, 0.0)
 
-    def of_node(self, node: dataflows.Node) -> tuple[float, float]:
+    def of_node(self, node: dataflows.OperationNode) -> tuple[float, float]:
         start = self.at(node.device, node.start)
         return start, start + node.microseconds
 
     def of_message(
-        self, message: dataflows.Message, made: dataflows.Node | None
+        self, message: dataflows.Message, made: dataflows.OperationNode | None
     ) -> tuple[float, float] | None:
         """TensorFlow forces a start into the receiver's time; where clocks differ that means nothing, and the
         message began when what it carries was made. None: not measured.
@@ -298,7 +298,7 @@ class _Step:
             for (server, kind, (variable, shard)), total in sorted(found.items(), key=_sortable)
         ]  # fmt: skip
 
-    def _owner(self, node: dataflows.Node) -> Name:
+    def _owner(self, node: dataflows.OperationNode) -> Name:
         """The variable that nearly all values of an operation are of: a learning rate follows from a count
         of steps, which is a variable as well.
         """

@@ -17,7 +17,7 @@ from paceline.training.lazy_tensorflow import tf, tf1
 EMBEDDING_DEVIATION = 0.05
 
 
-class Model(Protocol):
+class TrainableModel(Protocol):
     """What can be trained: features in, one logit for each example out."""
 
     @property
@@ -111,7 +111,7 @@ def flat(vectors: Any) -> Any:
     return tf.reshape(vectors, [-1, int(vectors.shape[1]) * int(vectors.shape[2])])
 
 
-def declare(model: Model, chosen: settings.Settings) -> declarations.Declaration:
+def declare(model: TrainableModel, chosen: settings.Settings) -> declarations.Declaration:
     """Runs the model's code on stand-ins and returns what parameters it asks for."""
     weights: list[declarations.Weight] = []
     embeddings: list[declarations.Embedding] = []

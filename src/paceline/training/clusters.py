@@ -22,7 +22,7 @@ Start the script through a job file, whose command is what each replica runs, or
 
 
 @dataclass(frozen=True)
-class Cluster:
+class ClusterTask:
     """A replica's place in its cluster.
 
     `addresses` maps a role to the `host:port` of its replicas in index order; `attempt` counts the launches
@@ -64,7 +64,7 @@ class Cluster:
             ClusterError: this replica is no trainer.
         """
         if (self.role, self.index) not in self.trainers:
-            raise errors.ClusterError(f"{self.role} {self.index} is not a trainer")
+            raise errors.ClusterTaskError(f"{self.role} {self.index} is not a trainer")
         return self.trainers.index((self.role, self.index))
 
     @property
@@ -87,7 +87,7 @@ class Cluster:
         return "" if self.is_local else f"/job:ps/task:{server}"
 
 
-def read(environment: Mapping[str, str] | None = None) -> Cluster:
+def read(environment: Mapping[str, str] | None = None) -> ClusterTask:
     """Reads the cluster from `TF_CONFIG` and `PACELINE_*` (of the process when none are given).
 
     Raises:
@@ -96,18 +96,18 @@ def read(environment: Mapping[str, str] | None = None) -> Cluster:
     environment = os.environ if environment is None else environment
     text = environment.get("TF_CONFIG", "")
     if not text.strip():
-        raise errors.ClusterError(_HOW_TO_RUN)
+        raise errors.ClusterTaskError(_HOW_TO_RUN)
     try:
         config = json.loads(text)
         task = config["task"]
         addresses = {role: tuple(hosts) for role, hosts in config["cluster"].items() if hosts}
         role, index = str(task["type"]), int(task["index"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise errors.ClusterError(
+        raise errors.ClusterTaskError(
             'TF_CONFIG must look like {"cluster": {"ps": ["host:port"], "worker": [...]}, "task": {"type": '
             f'"worker", "index": 0}}}}, but it is {text!r} ({type(error).__name__}: {error})'
         ) from error
-    cluster = Cluster(
+    cluster = ClusterTask(
         addresses=addresses,
         role=role,
         index=index,
@@ -124,26 +124,26 @@ def _integer(environment: Mapping[str, str], name: str) -> int | None:
     if not text:
         return None
     if not text.isdecimal():
-        raise errors.ClusterError(f"{name} must be a whole number, but it is {text!r}")
+        raise errors.ClusterTaskError(f"{name} must be a whole number, but it is {text!r}")
     return int(text)
 
 
-def _check(cluster: Cluster) -> None:
+def _check(cluster: ClusterTask) -> None:
     for role in (*cluster.addresses, cluster.role):
         if role not in ROLES:
-            raise errors.ClusterError(
+            raise errors.ClusterTaskError(
                 f"TF_CONFIG names an unknown role {role!r}{errors.did_you_mean(role, ROLES)}"
             )
     count = len(cluster.addresses.get(cluster.role, ()))
     if cluster.role != "evaluator" and not 0 <= cluster.index < count:
-        raise errors.ClusterError(
+        raise errors.ClusterTaskError(
             f"TF_CONFIG says that this is {cluster.role} {cluster.index}, but the cluster has {count} of them"
         )
     if len(cluster.addresses.get("chief", ())) > 1:
-        raise errors.ClusterError("TF_CONFIG has more than one chief; give the others the role worker")
+        raise errors.ClusterTaskError("TF_CONFIG has more than one chief; give the others the role worker")
     if not cluster.trainers and cluster.role != "evaluator":
-        raise errors.ClusterError("TF_CONFIG has neither a chief nor a worker, so no replica would train")
+        raise errors.ClusterTaskError("TF_CONFIG has neither a chief nor a worker, so no replica would train")
     if len(cluster.trainers) > 1 and cluster.parameter_servers == 0:
-        raise errors.ClusterError(
+        raise errors.ClusterTaskError(
             f"{len(cluster.trainers)} trainers need at least one ps to share their parameters"
         )

@@ -41,7 +41,7 @@ def following(seconds: float, steps: int) -> float:
     return FIRST_SECONDS if steps > _FEW_STEPS else min(2 * seconds, LONGEST_SECONDS)
 
 
-class Session(tf1.Session):  # type: ignore[misc]
+class DeadlineSession(tf1.Session):  # type: ignore[misc]
     """A session whose calls raise a DeadlineExceededError when servers have not answered in time, and an
     UnavailableError when TensorFlow cannot read the reason for which one failed.
 

@@ -23,7 +23,7 @@ class TrainingError(Exception):
     """A fault that the user can mend; the message is complete by itself."""
 
 
-class ClusterError(TrainingError):
+class ClusterTaskError(TrainingError):
     """This process cannot tell which replica of which cluster it is."""
 
 

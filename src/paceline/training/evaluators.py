@@ -22,14 +22,14 @@ _POLL_SECONDS = 1.0
 
 
 def serve(
-    model: blocks.Model,
-    cluster: clusters.Cluster,
+    model: blocks.TrainableModel,
+    cluster: clusters.ClusterTask,
     chosen: settings.Settings,
     *,
     examples: int,
     evaluation: sources.Source | None,
     checkpoint_dir: str | None,
-    reporting: reports.Reports,
+    reporting: reports.ReportWriter,
 ) -> evaluations.Evaluation | None:
     """Evaluates checkpoints until the last one or SIGTERM; returns the last result, if there was one.
 
@@ -71,9 +71,9 @@ def _evaluate(
     graph: graphs.Graph,
     saved: checkpoints.Checkpoints,
     checkpoint: str,
-    model: blocks.Model,
+    model: blocks.TrainableModel,
     evaluation: sources.Source,
-    reporting: reports.Reports,
+    reporting: reports.ReportWriter,
 ) -> evaluations.Evaluation | None:
     """Evaluates one checkpoint; None when it is damaged, or the chief removed it meanwhile."""
     with tf1.Session(graph=graph.graph) as session:

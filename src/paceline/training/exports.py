@@ -20,12 +20,12 @@ from paceline.training.graph import graphs
 from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)
-_ALONE = clusters.Cluster({}, "evaluator", 0)
-_WHOLE = settings.Partitioning("none", "contiguous")
+_ALONE = clusters.ClusterTask({}, "evaluator", 0)
+_WHOLE = settings.PartitioningSettings("none", "contiguous")
 
 
 def export(
-    model: blocks.Model, checkpoint_dir: str, path: str, training: Mapping[str, Any] | None = None
+    model: blocks.TrainableModel, checkpoint_dir: str, path: str, training: Mapping[str, Any] | None = None
 ) -> None:
     """Writes the newest whole checkpoint of a job as a SavedModel.
 
@@ -49,7 +49,7 @@ def check(path: str) -> None:
         raise errors.ExportError(f"{path} exists and is no SavedModel; name another folder to export to")
 
 
-def write(model: blocks.Model, checkpoint_dir: str, path: str, chosen: settings.Settings) -> None:
+def write(model: blocks.TrainableModel, checkpoint_dir: str, path: str, chosen: settings.Settings) -> None:
     """Writes the newest whole checkpoint as a SavedModel, under another name until it is complete."""
     scoring = dataclasses.replace(
         chosen, partitioning=_WHOLE, variable_plan=None, compute_precision="float32"

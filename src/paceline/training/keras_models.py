@@ -31,7 +31,7 @@ _INITIALIZERS = {
     "TruncatedNormal": tf1.truncated_normal_initializer,
 }
 
-_ALONE = clusters.Cluster({}, "evaluator", 0)
+_ALONE = clusters.ClusterTask({}, "evaluator", 0)
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class KerasModel:
         """
         chosen = chosen or settings.read()
         unplanned = dataclasses.replace(
-            chosen, partitioning=settings.Partitioning("none"), variable_plan=None
+            chosen, partitioning=settings.PartitioningSettings("none"), variable_plan=None
         )
         graph = graphs.build(self, _ALONE, unplanned)
         saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
@@ -173,7 +173,7 @@ class KerasModel:
             )
         return [known.index(name) for name in names]
 
-    def _column(self, lookup: keras_graphs.Lookup) -> features.Categorical:
+    def _column(self, lookup: keras_graphs.EmbeddingLookup) -> features.Categorical:
         """The feature that a layer looks up."""
         known = {each.name: each for each in self.features.categorical}
         names, layer = self._names(lookup.input), keras_graphs.named(lookup.layer)

@@ -17,7 +17,7 @@ from paceline.training.lazy_tensorflow import tf
 LOOK_SECONDS = 2.0
 
 
-class Watch:
+class ParameterWatchdog:
     """Looks, in a thread, as long as its context lasts."""
 
     def __init__(self, ready: Callable[[], Any], look_seconds: float = LOOK_SECONDS) -> None:
@@ -42,7 +42,7 @@ class Watch:
         if self._error is not None:
             raise self._error
 
-    def __enter__(self) -> Watch:
+    def __enter__(self) -> ParameterWatchdog:
         """Starts looking."""
         self._thread.start()
         return self

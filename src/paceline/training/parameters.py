@@ -26,7 +26,7 @@ class Parameter:
     shard: Shard
     variable: Any
     slots: Mapping[str, Any]
-    rule: optimizers.Rule
+    rule: optimizers.OptimizerRule
 
     @property
     def saved(self) -> Mapping[str, Any]:
@@ -44,7 +44,7 @@ def create(
     plan: Plan,
     initializers: Mapping[str, Any],
     parts: Mapping[str, declarations.Part],
-    rules: Mapping[declarations.Part, optimizers.Rule],
+    rules: Mapping[declarations.Part, optimizers.OptimizerRule],
     device: Device,
 ) -> tuple[Parameter, ...]:
     """Creates a variable for each shard of a plan and the slots beside it.
@@ -60,7 +60,7 @@ def create(
     )
 
 
-def _create(shard: Shard, initializer: Any, rule: optimizers.Rule, device: str) -> Parameter:
+def _create(shard: Shard, initializer: Any, rule: optimizers.OptimizerRule, device: str) -> Parameter:
     shape = (shard.rows, *shard.variable.shape[1:]) if shard.variable.shape else ()
     if isinstance(initializer, np.ndarray):
         initializer = tf1.constant_initializer(_rows(initializer, shard))

@@ -18,7 +18,7 @@ from paceline.training.input.input_costs import Cost
 _log = logging.getLogger(__name__)
 
 
-class Reports:
+class ReportWriter:
     """Appends reports to a file; each line goes out in one write, so lines of several processes do not
     mix.
     """
@@ -27,7 +27,7 @@ class Reports:
         self._path = path
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] | None = None) -> Reports:
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> ReportWriter:
         """Reports to where the agent wants them, or nowhere."""
         return cls((os.environ if environment is None else environment).get("PACELINE_REPORT_FILE") or None)
 
@@ -50,7 +50,7 @@ class Reports:
 class StepMeter:
     """Adds up the steps of one trainer and reports them about once a second."""
 
-    def __init__(self, reports: Reports, total_steps: int, every_seconds: float = 1.0) -> None:
+    def __init__(self, reports: ReportWriter, total_steps: int, every_seconds: float = 1.0) -> None:
         self._reports = reports
         self._total_steps = total_steps
         self._every_seconds = every_seconds

@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 def run(
-    model: blocks.Model,
+    model: blocks.TrainableModel,
     *,
     train: sources.Source | None = None,
     evaluation: sources.Source | None = None,
@@ -76,8 +76,8 @@ def run(
 
 
 def _train(
-    model: blocks.Model,
-    cluster: clusters.Cluster,
+    model: blocks.TrainableModel,
+    cluster: clusters.ClusterTask,
     chosen: settings.Settings,
     environment: Mapping[str, str],
     train: sources.Source,
@@ -89,7 +89,7 @@ def _train(
     from paceline.training import evaluators, exports, trainers  # these use TensorFlow as they are imported
 
     checkpoint_dir = environment.get("PACELINE_CHECKPOINT_DIR") or None
-    reporting = reports.Reports.from_environment(environment)
+    reporting = reports.ReportWriter.from_environment(environment)
     if cluster.role == "evaluator":
         return evaluators.serve(
             model,

@@ -15,7 +15,7 @@ from paceline.training import clusters
 _VARINT, _BYTES = 0, 2  # wire types
 
 
-def encoded(cluster: clusters.Cluster) -> bytes:
+def encoded(cluster: clusters.ClusterTask) -> bytes:
     """The definition of this replica's server, serialised."""
     addresses = {role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}
     if cluster.role == "ps":

@@ -15,13 +15,13 @@ from paceline.training.lazy_tensorflow import tf
 _LIBRARY = "libtensorflow_cc.so.2"
 
 
-def start(cluster: clusters.Cluster) -> Any:
+def start(cluster: clusters.ClusterTask) -> Any:
     """Starts the server of this replica, beside whatever else its process does."""
     _fail_fast()
     return tf.distribute.Server(tf.train.ServerDef.FromString(server_definitions.encoded(cluster)))
 
 
-def serve(cluster: clusters.Cluster) -> None:
+def serve(cluster: clusters.ClusterTask) -> None:
     """Serves for ever, in place of this process's program: the Python that it has loaded is left behind, and
     TensorFlow's Python never loaded.
 

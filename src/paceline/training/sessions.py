@@ -50,7 +50,7 @@ class Sessions:
     def __init__(
         self,
         graph: graphs.Graph,
-        cluster: clusters.Cluster,
+        cluster: clusters.ClusterTask,
         saved: checkpoints.Checkpoints,
         last_step: int,
     ) -> None:
@@ -69,7 +69,7 @@ class Sessions:
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
         """
-        pauses = step_policies.Pauses("the chief to initialise the parameters", _LONGEST_PAUSE_SECONDS)
+        pauses = step_policies.PollPauses("the chief to initialise the parameters", _LONGEST_PAUSE_SECONDS)
         while True:
             self._wait_for_parameter_servers(stopping)
             if stopping():
@@ -119,7 +119,7 @@ class Sessions:
     def _connect(self) -> Any:
         if self._server is None:
             return tf1.Session(graph=self._graph.graph)
-        return deadlines.Session(
+        return deadlines.DeadlineSession(
             self._server.target,
             graph=self._graph.graph,
             config=tf1.ConfigProto(device_filters=["/job:ps", self._cluster.task_device]),
@@ -132,7 +132,7 @@ class Sessions:
         if self._cluster.is_local:
             return
         for index, address in enumerate(self._cluster.addresses["ps"]):
-            pauses = step_policies.Pauses(f"ps {index} at {address}", _LONGEST_PAUSE_SECONDS)
+            pauses = step_policies.PollPauses(f"ps {index} at {address}", _LONGEST_PAUSE_SECONDS)
             while not (stopping() or _is_listening(address)):
                 pauses.next()
 

@@ -32,7 +32,7 @@ _FOR_OTHERS = (
     "prefetch_batches",
     "parallel_calls",
 )
-_CONSTANT = schedules.Schedule()
+_CONSTANT = schedules.LearningRateSchedule()
 _ASYNCHRONOUS = consistencies.Consistency()
 
 
@@ -50,7 +50,7 @@ class Optimizer:
 
     name: Literal["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"] = "adagrad"
     learning_rate: float = _above(0, 0.05)
-    schedule: schedules.Schedule = _CONSTANT
+    schedule: schedules.LearningRateSchedule = _CONSTANT
 
     def conflict(self) -> str | None:
         """What is wrong with the keys together, or None."""
@@ -63,17 +63,17 @@ class Optimizer:
 
 
 @dataclass(frozen=True)
-class Partitioning:
+class PartitioningSettings:
     """How variables are cut along their rows; `shards` of null means one for each parameter server."""
 
     strategy: Literal["none", "fixed", "min-size"] = "min-size"
     rows: Literal["contiguous", "strided", "hashed"] = "hashed"
     shards: int | None = _at_least(1, None)
-    min_shard_bytes: int | None = _at_least(1, variable_plans.Cut().min_shard_bytes)
+    min_shard_bytes: int | None = _at_least(1, variable_plans.RowPartitioning().min_shard_bytes)
 
-    def cut(self) -> variable_plans.Cut:
+    def cut(self) -> variable_plans.RowPartitioning:
         """The cut as a value of the planner."""
-        return variable_plans.Cut(
+        return variable_plans.RowPartitioning(
             strategy=variable_plans.CutStrategy(self.strategy),
             shards=self.shards,
             min_shard_bytes=self.min_shard_bytes,
@@ -100,7 +100,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Trace:
+class TraceSettings:
     """How often a trainer traces how many of its steps in a row; every 0 seconds: only when asked."""
 
     every_seconds: float = _at_least(0, 60.0)
@@ -146,7 +146,7 @@ class Settings:
     epochs: float = _above(0, 1.0)
     embedding_dimension: int = _at_least(1, 16)
     hidden_units: tuple[int, ...] = field(default=(256, 128, 64), metadata={"least": 1})
-    partitioning: Partitioning = Partitioning()
+    partitioning: PartitioningSettings = PartitioningSettings()
     variable_placement: Literal["round-robin", "greedy", "balanced"] = variable_plans.DEFAULT_RULE.value
     variable_plan: variable_plans.Plan | None = None
     fused_tables: bool = True
@@ -157,7 +157,7 @@ class Settings:
     consistency: consistencies.Consistency = _ASYNCHRONOUS
     checkpoint: Checkpoint = Checkpoint()
     export_dir: str | None = None
-    trace: Trace = Trace()
+    trace: TraceSettings = TraceSettings()
     inputs: Inputs = Inputs()
     seed: int = _at_least(0, 0)
     max_steps: int | None = _at_least(1, None)

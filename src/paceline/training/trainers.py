@@ -70,15 +70,15 @@ class Trainer:
 
     def __init__(
         self,
-        model: blocks.Model,
-        cluster: clusters.Cluster,
+        model: blocks.TrainableModel,
+        cluster: clusters.ClusterTask,
         chosen: settings.Settings,
         *,
         train: sources.Source,
         rows: Mapping[str, int],
         evaluation: sources.Source | None,
         checkpoint_dir: str | None,
-        reporting: reports.Reports,
+        reporting: reports.ReportWriter,
         run_dir: str | None,
     ) -> None:
         self._features = model.features
@@ -108,11 +108,11 @@ class Trainer:
         self._tracer = traces.Tracer(
             cluster, chosen.trace, run_dir, traces.names(self._graph.contents.parameters)
         )
-        self._traffic: traffics.Traffic | None = None
+        self._traffic: traffics.TrafficCounter | None = None
         if cluster.is_chief:
             self._saved.prepare()
             distinct = chosen.fused_tables
-            self._traffic = traffics.Traffic(self._graph.tables, self._features, distinct=distinct)
+            self._traffic = traffics.TrafficCounter(self._graph.tables, self._features, distinct=distinct)
         self._sessions = sessions.Sessions(self._graph, cluster, self._saved, self._total)
         self._threads = chosen.inputs.threads or cluster.threads or 1
         sources.use_threads(self._threads)
@@ -160,7 +160,7 @@ class Trainer:
             announce=self._cluster.is_chief,
         )
         closed = threading.Event()
-        watch = parameter_watchdog.Watch(session.make_callable(self._graph.ready))
+        watch = parameter_watchdog.ParameterWatchdog(session.make_callable(self._graph.ready))
 
         def stopping() -> bool:
             return self._stopping or watch.has_lost
@@ -291,7 +291,7 @@ class Trainer:
         return finished.step
 
     def _evaluate(
-        self, session: Any, step: int, progress: shared_queues.Progress
+        self, session: Any, step: int, progress: shared_queues.EpochProgress
     ) -> evaluations.Evaluation | None:
         if self._evaluation is None:
             return None
@@ -319,7 +319,7 @@ class Trainer:
 
 
 def evaluate(
-    session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.Reports, **more: object
+    session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.ReportWriter, **more: object
 ) -> evaluations.Evaluation:
     """Evaluates the session's parameters, logs the result and reports it with what else there is to say."""
     predict = session.make_callable(

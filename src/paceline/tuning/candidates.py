@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from paceline.model.studies.tunings import Objective
 from paceline.modelling import predictions
 from paceline.modelling.costs import Costs
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.predictions import Speed
-from paceline.tuning.shapes import Shape
+from paceline.tuning.shapes import JobShape
 
 #: Among layouts that are as good within so much the smallest one is the best.
 AS_GOOD = 0.02
-_FIELDS = tuple(field.name for field in dataclasses.fields(Shape))
+_FIELDS = tuple(field.name for field in dataclasses.fields(JobShape))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ class Candidate:
         cores: that its job asks for; None: they are not limited.
     """
 
-    shape: Shape
-    layout: Layout
+    shape: JobShape
+    layout: ModelLayout
     cores: float | None
 
 
@@ -64,12 +64,12 @@ def _size(each: Rated) -> tuple[float, int, float]:
     return each.candidate.cores or 0.0, len(layout.servers) + layout.trainer_count, -each.score
 
 
-def promising(now: Shape, found: Sequence[Rated]) -> Iterator[Rated]:
+def promising(now: JobShape, found: Sequence[Rated]) -> Iterator[Rated]:
     """Yield the best one, and the best of those that differ from a shape in one number alone."""
     alone = [
         [each for each in found if _differences(now, each.candidate.shape) == {field}] for field in _FIELDS
     ]
-    told: list[Shape] = []
+    told: list[JobShape] = []
     for group in (found, *alone):
         chosen = best(group)
         if chosen is not None and chosen.candidate.shape not in told:
@@ -77,5 +77,5 @@ def promising(now: Shape, found: Sequence[Rated]) -> Iterator[Rated]:
             yield chosen
 
 
-def _differences(one: Shape, other: Shape) -> set[str]:
+def _differences(one: JobShape, other: JobShape) -> set[str]:
     return {name for name in _FIELDS if getattr(one, name) != getattr(other, name)}

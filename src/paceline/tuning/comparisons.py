@@ -9,14 +9,14 @@ import statistics
 from collections.abc import Iterator
 
 from paceline.model.studies.experiments import Experiment
-from paceline.model.studies.tunings import Objective, Pair
+from paceline.model.studies.tunings import FinalPair, Objective
 from paceline.tuning import judgements
 
 #: Within this factor of each other variants are no different: less is not worth a change of the job.
 SAME = 1.1
 
 
-class Verdict(enum.StrEnum):
+class VariantVerdict(enum.StrEnum):
     """What can be told of a variant beside the baseline."""
 
     FASTER = "faster"
@@ -46,7 +46,7 @@ class Comparison:
     examples_per_second: tuple[float, float, float] | None
     times: tuple[float, float, float] | None
     effect: float | None
-    verdict: Verdict
+    verdict: VariantVerdict
     causes: tuple[str, ...]
 
 
@@ -62,7 +62,7 @@ def _compared(experiment: Experiment, variant: str) -> Comparison:
     pairs = list(_pairs(experiment, variant))
     times = judgements.proven(Objective(), pairs)
     is_baseline = variant == experiment.baseline
-    told = Verdict.BASELINE if is_baseline else verdict(times, has_failed=bool(own) and not speeds)
+    told = VariantVerdict.BASELINE if is_baseline else verdict(times, has_failed=bool(own) and not speeds)
     return Comparison(
         variant=variant,
         runs=len(speeds),
@@ -74,28 +74,28 @@ def _compared(experiment: Experiment, variant: str) -> Comparison:
     )
 
 
-def _pairs(experiment: Experiment, variant: str) -> Iterator[Pair]:
+def _pairs(experiment: Experiment, variant: str) -> Iterator[FinalPair]:
     """Yield the runs of the same round: what changes between rounds is in both of them."""
     outcomes = {(each.variant, each.number): each.outcome for each in experiment.done if each.outcome.speed}
     for number in range(experiment.repeats):
         before, after = outcomes.get((experiment.baseline, number)), outcomes.get((variant, number))
         if before is not None and after is not None:
-            yield Pair(before=before, after=after)
+            yield FinalPair(before=before, after=after)
 
 
-def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = False) -> Verdict:
+def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = False) -> VariantVerdict:
     """Return what can be told from how many times as fast something is, and between which that lies."""
     if times is None:
-        return Verdict.FAILED if has_failed else Verdict.NOT_ENOUGH
+        return VariantVerdict.FAILED if has_failed else VariantVerdict.NOT_ENOUGH
     _, low, high = times
     if low >= 1 / SAME and high <= SAME:
-        return Verdict.NO_DIFFERENCE
+        return VariantVerdict.NO_DIFFERENCE
     if low > 1:
-        return Verdict.FASTER
-    return Verdict.SLOWER if high < 1 else Verdict.NOT_ENOUGH
+        return VariantVerdict.FASTER
+    return VariantVerdict.SLOWER if high < 1 else VariantVerdict.NOT_ENOUGH
 
 
-def _effect(pairs: list[Pair], times: float) -> float | None:
+def _effect(pairs: list[FinalPair], times: float) -> float | None:
     """Return Cohen's d; what runs differ by anyway is the least standard deviation."""
     spread = judgements.RUN_SPREAD
     for side in ("before", "after"):

@@ -14,7 +14,7 @@ from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.optimizers import reliefs
 from paceline.diagnosing.scripts import asked
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.measures import rates
 from paceline.model.measures.script_facts import Name
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -142,7 +142,7 @@ def _transfer_precision(case: Case) -> Iterator[Proposal]:
 
 
 def _proposal(case: Case, cure: Cure, high: float, measured: str) -> Iterator[Proposal]:
-    changes: Sequence[Change] = trainings.cured(case, cure)
+    changes: Sequence[FieldChange] = trainings.cured(case, cure)
     if changes:
         yield Proposal(
             name=cure.name,

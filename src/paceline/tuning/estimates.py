@@ -11,7 +11,7 @@ _SIDES = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Runs:
+class RunCount:
     """How many runs of a search are done, and how many it makes at most."""
 
     done: int
@@ -34,7 +34,7 @@ class Runs:
         return max(0.0, (self.most - self.done) * mean - now_seconds)
 
 
-def runs(tuning: Tuning, *, pairs: int) -> Runs:
+def runs(tuning: Tuning, *, pairs: int) -> RunCount:
     """Return how far a search is.
 
     Args:
@@ -44,4 +44,4 @@ def runs(tuning: Tuning, *, pairs: int) -> Runs:
     done = len(tuning.finished) + _SIDES * (len(tuning.pairs) + (tuning.quality is not None))
     trials = len(tuning.finished) if tuning.ended else tuning.most_trials
     is_proven = pairs > 0 and not (tuning.ended and (tuning.best is None or not tuning.best.number))
-    return Runs(done=done, most=max(done, trials + (_SIDES * (pairs + 1) if is_proven else 0)))
+    return RunCount(done=done, most=max(done, trials + (_SIDES * (pairs + 1) if is_proven else 0)))

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from paceline.model.deviations import NORMAL_90, students_t
-from paceline.model.studies.tunings import Judgement, Loss, Objective, Outcome, Pair
+from paceline.model.studies.tunings import FinalPair, Judgement, Loss, Objective, TrialOutcome
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
 RUN_SPREAD = 0.04
@@ -21,7 +21,7 @@ _COMPARED = 0.5
 _LEAST_LOSSES = 4
 
 
-def judge(objective: Objective, best: Outcome, trial: Outcome) -> Judgement:
+def judge(objective: Objective, best: TrialOutcome, trial: TrialOutcome) -> Judgement:
     """Return whether the changes of a trial stay.
 
     They do if it is within the limits, better with 95 % likelihood (the lower end of the interval is above 1)
@@ -46,7 +46,7 @@ def judge(objective: Objective, best: Outcome, trial: Outcome) -> Judgement:
     return Judgement(kept=kept, times=times, low=low, high=high, why=why)
 
 
-def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement:
+def in_turns(objective: Objective, before: TrialOutcome, after: TrialOutcome) -> Judgement:
     """Return whether changes stay that were tried in turn within one run, window after window.
 
     Each window is held against those of the other side beside it, so the noise is that of windows, and not of
@@ -74,7 +74,7 @@ def in_turns(objective: Objective, before: Outcome, after: Outcome) -> Judgement
     return Judgement(kept=kept, times=times, low=low, high=high, why=why)
 
 
-def proven(objective: Objective, pairs: Sequence[Pair]) -> tuple[float, float, float] | None:
+def proven(objective: Objective, pairs: Sequence[FinalPair]) -> tuple[float, float, float] | None:
     """Return how many times as good the second of each pair is, and between which that lies with 90 %.
 
     The middle is the geometric mean. How much few pairs differ is not certain, so at least what runs differ
@@ -95,12 +95,12 @@ def proven(objective: Objective, pairs: Sequence[Pair]) -> tuple[float, float, f
     return math.exp(middle), math.exp(middle - spread), math.exp(middle + spread)
 
 
-def is_allowed(objective: Objective, outcome: Outcome) -> bool:
+def is_allowed(objective: Objective, outcome: TrialOutcome) -> bool:
     """Whether a trial is within the limits of what is asked for."""
     return objective.allows(outcome.speed, outcome.asked_cores)
 
 
-def interval(outcome: Outcome) -> tuple[float, float, float] | None:
+def interval(outcome: TrialOutcome) -> tuple[float, float, float] | None:
     """Return the speed of a run, and between which that of its like lies with 90 %; None: it has none."""
     if not outcome.speed:
         return None
@@ -108,7 +108,7 @@ def interval(outcome: Outcome) -> tuple[float, float, float] | None:
     return outcome.speed, outcome.speed * math.exp(-spread), outcome.speed * math.exp(spread)
 
 
-def loss(outcome: Outcome, examples: int) -> float | None:
+def loss(outcome: TrialOutcome, examples: int) -> float | None:
     """Return the loss over the last part of so many examples; None: too little is known of that."""
     found = _between(outcome.losses, examples * (1 - _COMPARED), examples)
     return statistics.mean(found) if len(found) >= _LEAST_LOSSES else None
@@ -118,7 +118,7 @@ def _speed(examples_per_second: float, _cores: float | None) -> float:
     return examples_per_second
 
 
-def _spread(outcome: Outcome) -> float:
+def _spread(outcome: TrialOutcome) -> float:
     """Return the standard deviation of the logarithm of a speed: between runs, and within this one."""
     found = outcome.examples_per_second
     if len(found) < 2 or outcome.speed <= 0:
@@ -127,7 +127,7 @@ def _spread(outcome: Outcome) -> float:
     return math.hypot(RUN_SPREAD, within)
 
 
-def harm(best: Outcome, trial: Outcome) -> str | None:
+def harm(best: TrialOutcome, trial: TrialOutcome) -> str | None:
     """Return that a trial learns worse, by the loss after as many examples; None: nothing shows it."""
     common = min(each.losses[-1].examples if each.losses else 0 for each in (best, trial))
     first = common * (1 - _COMPARED)

@@ -11,7 +11,7 @@ from typing import Any
 
 from paceline.diagnosing.headrooms import LEAST_GAIN
 from paceline.model.deviations import NORMAL_90
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.studies import trained_models
 from paceline.model.studies.tunings import Objective
@@ -103,7 +103,7 @@ def best(runs: Sequence[PastRun], objective: Objective) -> PastRun | None:
     )
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Change, ...]:
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
     """Return the changes that give one job file the settings of another that decide its speed."""
     return tuple(
         change
@@ -112,7 +112,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Ch
     )
 
 
-def _differences(path: tuple[str, ...], before: Any, after: Any) -> Iterator[Change]:
+def _differences(path: tuple[str, ...], before: Any, after: Any) -> Iterator[FieldChange]:
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         for key in dict.fromkeys((*before, *after)):
             yield from _differences((*path, key), before.get(key), after.get(key))
@@ -120,7 +120,7 @@ def _differences(path: tuple[str, ...], before: Any, after: Any) -> Iterator[Cha
         for key, value in after.items():
             yield from _differences((*path, key), None, value)
     elif before != after:
-        yield Change(path=path, value=after)
+        yield FieldChange(path=path, value=after)
 
 
 def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:

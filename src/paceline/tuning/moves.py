@@ -13,11 +13,11 @@ from typing import Any
 
 from paceline.diagnosing import headrooms, trainings
 from paceline.diagnosing.cases import Case
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Objective
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 
 _LADDER = "what it brought on the ladder of the benchmarks"
 _MODEL = "the model of the job; the least is from the ladder of the benchmarks"
@@ -123,7 +123,7 @@ def proposals(case: Case, spec: JobSpec, objective: Objective) -> Iterator[Propo
         yield Proposal(
             name=move.name,
             what=move.what,
-            changes=(Change(path=("spec", "training", *move.path), value=move.value),),
+            changes=(FieldChange(path=("spec", "training", *move.path), value=move.value),),
             gain=move.gain if move.computes else headrooms.within(case, move.gain),
             basis=_LADDER,
             risk=move.risk,
@@ -133,14 +133,14 @@ def proposals(case: Case, spec: JobSpec, objective: Objective) -> Iterator[Propo
         yield Proposal(
             name="larger-batch",
             what="Take twice as many examples in a step.",
-            changes=(Change(path=("spec", "training", "batch_size"), value=2 * size),),
+            changes=(FieldChange(path=("spec", "training", "batch_size"), value=2 * size),),
             gain=headrooms.within(case, _BATCH),
             basis="between what a message costs and what an example costs",
             risk="Fewer and larger updates: the learning rate may have to grow. Look at the AUC.",
         )
 
 
-def layouts(now: Layout) -> Mapping[str, Layout]:
+def layouts(now: ModelLayout) -> Mapping[str, ModelLayout]:
     """Return the layouts that switches make of one, by their names: of those of which a model knows it."""
     halved = tuple(dataclasses.replace(each, step_bytes=each.step_bytes / 2) for each in now.servers)
     return {

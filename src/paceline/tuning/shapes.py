@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.studies.tunings import Objective
@@ -24,7 +24,7 @@ _LYING = ("partitioning", "variable_placement", "variable_plan", "measured_varia
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class JobShape:
     """How large a job is, and how its variables lie.
 
     Attributes:
@@ -40,12 +40,12 @@ class Shape:
     even: bool
 
 
-def shape(spec: JobSpec) -> Shape | None:
+def shape(spec: JobSpec) -> JobShape | None:
     """Return the shape of a job; None: it has no parameter servers, or no workers."""
     servers, workers = (spec.role(role) for role in _ROLES)
     if servers is None or workers is None or not servers.replicas or not workers.replicas:
         return None
-    return Shape(
+    return JobShape(
         servers=servers.replicas,
         workers=workers.replicas,
         server_cores=servers.cpu_cores,
@@ -58,7 +58,7 @@ def _lying(spec: JobSpec) -> tuple[str, ...]:
     return tuple(key for key in _LYING if key in (spec.training or {}))
 
 
-def beside(spec: JobSpec, objective: Objective) -> Iterator[Shape]:
+def beside(spec: JobSpec, objective: Objective) -> Iterator[JobShape]:
     """Yield the shapes that are within the limits, other than that of the job itself."""
     now = shape(spec)
     if now is None:
@@ -69,7 +69,7 @@ def beside(spec: JobSpec, objective: Objective) -> Iterator[Shape]:
         _counts(servers), _counts(workers), _cores(servers), _cores(workers), {now.even, True}
     )
     for count, trainers, server_cores, worker_cores, even in sizes:
-        found = Shape(
+        found = JobShape(
             servers=count,
             workers=trainers,
             server_cores=server_cores,
@@ -99,7 +99,7 @@ def _cores(role: RoleSpec) -> Sequence[float | None]:
     return sorted(each for each in found if quantities.LEAST_CORES <= each <= quantities.MOST_CORES)
 
 
-def reshaped(spec: JobSpec, wanted: Shape) -> JobSpec:
+def reshaped(spec: JobSpec, wanted: JobShape) -> JobSpec:
     """Return a job of another shape; a saved plan of its variables is for the servers that it had."""
     sizes = {
         Role.PS: (wanted.servers, wanted.server_cores),
@@ -119,7 +119,7 @@ def reshaped(spec: JobSpec, wanted: Shape) -> JobSpec:
     )
 
 
-def _outdated(spec: JobSpec, wanted: Shape) -> Sequence[ReplicaId]:
+def _outdated(spec: JobSpec, wanted: JobShape) -> Sequence[ReplicaId]:
     """Return the replicas of which the job file has cores of their own that are not for another shape."""
     now = shape(spec)
     sizes = {
@@ -133,7 +133,7 @@ def _outdated(spec: JobSpec, wanted: Shape) -> Sequence[ReplicaId]:
     ]
 
 
-def _left_out(spec: JobSpec, wanted: Shape) -> tuple[str, ...]:
+def _left_out(spec: JobSpec, wanted: JobShape) -> tuple[str, ...]:
     if wanted.even:
         return _lying(spec)
     servers = spec.role(Role.PS)
@@ -141,12 +141,12 @@ def _left_out(spec: JobSpec, wanted: Shape) -> tuple[str, ...]:
     return ("variable_plan",) if is_other and "variable_plan" in _lying(spec) else ()
 
 
-def changes(spec: JobSpec, wanted: Shape) -> tuple[Change, ...]:
+def changes(spec: JobSpec, wanted: JobShape) -> tuple[FieldChange, ...]:
     """Return the changes of a job file that make its job one of another shape."""
     return tuple(_changes(spec, wanted))
 
 
-def _changes(spec: JobSpec, wanted: Shape) -> Iterator[Change]:
+def _changes(spec: JobSpec, wanted: JobShape) -> Iterator[FieldChange]:
     after = reshaped(spec, wanted)
     for role in _ROLES:
         old, new = spec.role(role), after.role(role)
@@ -154,17 +154,17 @@ def _changes(spec: JobSpec, wanted: Shape) -> Iterator[Change]:
             continue
         path = ("spec", "roles", str(role))
         if new.replicas != old.replicas:
-            yield Change(path=(*path, "replicas"), value=new.replicas)
+            yield FieldChange(path=(*path, "replicas"), value=new.replicas)
         if new.cpu_cores is not None and new.cpu_cores != old.cpu_cores:
             value = quantities.plain(quantities.quantity_cores(new.cpu_cores))
-            yield Change(path=(*path, "cpu"), value=value)
+            yield FieldChange(path=(*path, "cpu"), value=value)
     for replica in _outdated(spec, wanted):
-        yield Change(path=("spec", "overrides", str(replica)), value=None)
+        yield FieldChange(path=("spec", "overrides", str(replica)), value=None)
     for key in _left_out(spec, wanted):
-        yield Change(path=("spec", "training", key), value=None)
+        yield FieldChange(path=("spec", "training", key), value=None)
 
 
-def words(now: Shape, wanted: Shape) -> str:
+def words(now: JobShape, wanted: JobShape) -> str:
     """Return what differs, for people: ``4 workers (were 2), PS with 1 core (had 0.5)``."""
     found = []
     if wanted.servers != now.servers:

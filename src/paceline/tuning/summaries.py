@@ -9,7 +9,7 @@ from paceline.tuning import judgements
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class SearchSummary:
     """What came out of a search; None: not measured.
 
     Attributes:
@@ -35,12 +35,12 @@ class Summary:
     kept: int
 
 
-def summary(tuning: Tuning) -> Summary:
+def summary(tuning: Tuning) -> SearchSummary:
     """Return what came out of a search so far."""
     factor, low, high = _factor(tuning) or (None, None, None)
     first, best, quality = tuning.first, tuning.best, tuning.quality
     speeds = [each.outcome.speed if each and each.outcome else None for each in (first, best)]
-    return Summary(
+    return SearchSummary(
         factor=factor,
         factor_low=low,
         factor_high=high,

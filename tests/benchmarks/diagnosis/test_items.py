@@ -35,7 +35,7 @@ def known(item: Item) -> knowns.Known:
         plan=variable_plans.plan(
             (_TABLE, _WEIGHT),
             servers=servers.replicas,
-            cut=variable_plans.Cut(),
+            cut=variable_plans.RowPartitioning(),
             rule=variable_plans.PlacementRule.BALANCED,
         ),
     )

@@ -10,13 +10,13 @@ import pytest
 from benchmarks.diagnosis import labels
 from benchmarks.diagnosis.corpus import FOLDER
 from paceline.modelling import calibrations, predictions
-from paceline.modelling.calibrations import Measured
+from paceline.modelling.calibrations import MeasuredRun
 from paceline.modelling.costs import Costs
 from paceline.services.studying import predictions as services
 from paceline.stores import recordings
 
 
-def _measured(name: str) -> Measured:
+def _measured(name: str) -> MeasuredRun:
     return services.model(recordings.read(FOLDER / f"{name}.parquet")).measured
 
 

@@ -12,7 +12,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import exclusive_cores
 from paceline.diagnosing.cores.exclusive_cores import exclusive_not_got
 from paceline.engines.local import engine, machines
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy
 from paceline.model.measures.recordings import Recording
@@ -35,7 +35,7 @@ def test_replicas_without_cores_are_named() -> None:
 def test_a_role_that_does_not_say_how_many_is_given_a_number() -> None:
     roles = {"worker": {"cpu_policy": CpuPolicy.EXCLUSIVE}}
     (cause,) = found(exclusive_not_got, cases.recording(LOADS, roles=roles))
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "cpu"), value=1),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "cpu"), value=1),)
 
 
 def test_who_has_its_cores_or_asked_for_none_is_content() -> None:

@@ -12,7 +12,7 @@ from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.cores.exclusive_cores import exclusive_not_got
 from paceline.diagnosing.cores.fractional_cores import fractional_cores
 from paceline.diagnosing.cores.noisy_neighbours import noisy_neighbour
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy
 from paceline.model.jobs.runs import SEEN, STANDING, JobEvent
@@ -68,8 +68,8 @@ def test_on_a_larger_machine_the_job_may_have_cores_of_its_own() -> None:
     loads = {name: load | {"neighbours_cpu_cores": 7.9} for name, load in LOADS.items()}
     (cause,) = found(noisy_neighbour, _recording(8, loads=loads))
     assert cause.changes == (
-        Change(path=("spec", "roles", "ps", "cpu_policy"), value="exclusive"),
-        Change(path=("spec", "roles", "worker", "cpu_policy"), value="exclusive"),
+        FieldChange(path=("spec", "roles", "ps", "cpu_policy"), value="exclusive"),
+        FieldChange(path=("spec", "roles", "worker", "cpu_policy"), value="exclusive"),
     )
 
 
@@ -163,8 +163,8 @@ def test_on_a_cluster_the_fraction_is_made_whole() -> None:
     )
     (cause,) = found(fractional_cores, on_kubernetes(recording))
     assert cause.changes == (
-        Change(path=("spec", "roles", "worker", "cpu"), value=2),
-        Change(path=("spec", "roles", "worker", "cpu_policy"), value="exclusive"),
+        FieldChange(path=("spec", "roles", "worker", "cpu"), value=2),
+        FieldChange(path=("spec", "roles", "worker", "cpu_policy"), value="exclusive"),
     )
 
 

@@ -8,7 +8,7 @@ from support.cases import found
 
 from paceline.diagnosing.cores.thread_counts import too_many_threads
 from paceline.diagnosing.cores.throttlings import throttled
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 
 BUSY = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0, "threads": 100, "involuntary_switches": 900}
@@ -19,7 +19,7 @@ def test_a_job_file_that_asks_for_more_threads_than_cores_is_named() -> None:
     (cause,) = found(too_many_threads, cases.recording(LOADS, roles={"worker": {"threads": 24}}))
     assert cause.what == "Each worker computes with 24 threads on 1.00 cores."
     assert (cause.severity, cause.subjects) == (Severity.WARNING, ("worker-0", "worker-1"))
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "threads"), value="auto"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "threads"), value="auto"),)
     assert cause.gain is not None
     # What the project measured itself with 24 threads on a core: 1.40 to 1.59.
     assert 1.3 < cause.gain.low < 1.41
@@ -35,12 +35,12 @@ def test_a_variable_of_the_environment_wins_over_threads() -> None:
     roles = {"worker": {"threads": 1, "environment": environment}}
     (cause,) = found(too_many_threads, cases.recording(LOADS, roles=roles))
     path = ("spec", "roles", "worker", "environment", "TF_NUM_INTRAOP_THREADS")
-    assert cause.changes == (Change(path=path, value=None),)
+    assert cause.changes == (FieldChange(path=path, value=None),)
 
     (first, _) = found(
         too_many_threads, cases.recording(LOADS, spec={"environment": {"OMP_NUM_THREADS": "16"}})
     )
-    assert first.changes == (Change(path=("spec", "environment", "OMP_NUM_THREADS"), value=None),)
+    assert first.changes == (FieldChange(path=("spec", "environment", "OMP_NUM_THREADS"), value=None),)
 
 
 def test_the_hundred_threads_that_tensorflow_has_are_not_asked_for() -> None:

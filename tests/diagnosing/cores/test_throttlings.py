@@ -8,7 +8,7 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.cores.throttlings import throttled
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.samples import Sample
 from paceline.model.roles import Role
@@ -27,7 +27,7 @@ def test_workers_that_stand_still_far_below_their_limit_are_named() -> None:
     )
     assert (cause.severity, cause.subjects) == (Severity.WARNING, ("worker-0", "worker-1"))
     # At least half as much again as now.
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "cpu"), value="1500m"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "cpu"), value="1500m"),)
     assert cause.gain is not None
     assert (round(cause.gain.low, 2), round(cause.gain.high, 2)) == (1.43, 2.5)
     assert cause.evidence[1].text == "it stood still for 30% to 60% of the time (the kernel adds up cores)"

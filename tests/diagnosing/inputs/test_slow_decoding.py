@@ -10,7 +10,7 @@ from support.cases import found
 from paceline.diagnosing.inputs.slow_decoding import slow_decoding
 from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Framework
 from paceline.model.measures.recordings import Recording
@@ -36,7 +36,7 @@ def test_trainers_that_wait_and_work_are_found() -> None:
     assert (cause.severity, cause.subjects) == (Severity.WARNING, WORKERS)
     assert cause.evidence[1].text == "meanwhile their cores are busy: 97% are used on average"
     # 1 / (1 - 0.4) of the cores, in tenths.
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "cpu"), value=1.7),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "cpu"), value=1.7),)
 
 
 def test_loaders_of_pytorch_have_ways_of_their_own() -> None:
@@ -75,7 +75,7 @@ def test_who_never_waits_may_decode_most_of_the_time() -> None:
     assert (cause.severity, cause.subjects) == (Severity.WARNING, WORKERS)
     assert cause.gain is not None
     assert 1.0 < cause.gain.low < cause.gain.high <= 1 / (1 - 0.62)
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "cpu"), value=2.7),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "cpu"), value=2.7),)
     assert not found(compute_bound, _burdened(0.6))
 
 

@@ -13,7 +13,7 @@ from support.cases import START, found
 
 from paceline.diagnosing.memory.memory_limits import memory_near_limit
 from paceline.diagnosing.memory.memory_requests import memory_over_asked
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.runs import SEEN, JobEvent
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.measures.recordings import Recording
@@ -46,7 +46,7 @@ def test_memory_near_its_limit_is_told_with_what_it_needs() -> None:
     (cause,) = found(memory_near_limit, _recording(lambda _: 950 * MIB))
     assert cause.what == "ps-0 uses 93% of its memory of 1.0 GiB."
     assert cause.subjects == ("ps-0",)
-    assert cause.changes == (Change(path=("spec", "roles", "ps", "memory"), value="1216Mi"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "ps", "memory"), value="1216Mi"),)
     assert cause.evidence[0].text == "ps-0 950 MiB of 1.0 GiB"
     assert "spec.roles.ps.memory_growth: {factor: 1.5} gives more after a kill" in cause.next_steps
 
@@ -139,7 +139,7 @@ def test_a_job_that_ends_before_its_limit_is_well() -> None:
     more = {"worker-0": cases.STEPS | {"total_steps": 60 * 40 + 40 * 120}}
     (cause,) = found(memory_near_limit, _recording(lambda at: 300 * MIB + 6 * MIB * at, steps=more))
     # 660 MiB now, 6 MiB a second for the two minutes that are left, of which it may use 80 %.
-    assert cause.changes == (Change(path=("spec", "roles", "ps", "memory"), value="1728Mi"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "ps", "memory"), value="1728Mi"),)
 
 
 def test_without_a_limit_nothing_nears() -> None:
@@ -158,7 +158,7 @@ def test_memory_that_is_not_used_is_named_with_what_is_enough() -> None:
     (cause,) = found(memory_over_asked, cases.recording(loads, roles=roles))
     assert cause.what == "Each ps asks for 8.0 GiB of memory; none used more than 700 MiB."
     assert cause.severity.rank == 0
-    assert cause.changes == (Change(path=("spec", "roles", "ps", "memory"), value="1280Mi"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "ps", "memory"), value="1280Mi"),)
     assert cause.evidence[0].text == "at most 9% was used; 14.6 GiB of 2 ps rest"
 
 

@@ -11,9 +11,9 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.networks.shared_links import shared_link
 from paceline.diagnosing.networks.worker_links import worker_link
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
-from paceline.model.jobs.placements import Placement, PlacementStrategy
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 
 FULL = {"ps-0": 48, "ps-1": 47, "worker-0": 20, "worker-1": 20}
 
@@ -30,7 +30,7 @@ def test_two_servers_on_a_full_link_are_found() -> None:
         "network_received_bytes",
         "network_sent_bytes",
     ]
-    assert cause.changes == (Change(path=("spec", "placement", "strategy"), value="spread-ps"),)
+    assert cause.changes == (FieldChange(path=("spec", "placement", "strategy"), value="spread-ps"),)
     assert cause.gain is not None
     assert 1.1 < cause.gain.low <= cause.gain.high < 2.0
 
@@ -41,7 +41,7 @@ def test_servers_beside_workers_are_put_apart() -> None:
     both = recording(dict.fromkeys(hosts, 60), hosts, bandwidths={"b": 200 * MBIT, "c": 200 * MBIT})
     first, *_ = found(shared_link, both)
     assert first.what == "ps-0, worker-0 share the link of a, which binds: 95% of it is used."
-    assert first.changes == (Change(path=("spec", "placement", "strategy"), value="isolate"),)
+    assert first.changes == (FieldChange(path=("spec", "placement", "strategy"), value="isolate"),)
 
 
 def test_a_worker_that_would_send_as_much_over_its_own_link_stays() -> None:
@@ -54,7 +54,7 @@ def test_a_worker_that_would_send_as_much_over_its_own_link_stays() -> None:
 
 
 def test_what_is_placed_so_already_is_not_changed() -> None:
-    placed = Placement(strategy=PlacementStrategy.SPREAD_PS)
+    placed = PodPlacement(strategy=PlacementStrategy.SPREAD_PS)
     (cause,) = found(shared_link, recording(FULL, spec={"placement": placed}))
     assert cause.changes == ()
     assert cause.next_steps[0] == "put ps-0, ps-1 on hosts of their own"

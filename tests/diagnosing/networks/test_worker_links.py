@@ -10,7 +10,7 @@ from support.linked_cases import MBIT, recording
 from paceline.diagnosing.networks.shared_links import shared_link
 from paceline.diagnosing.networks.worker_links import worker_link
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 
 HOSTS = {"ps-0": "p", "ps-1": "q", "worker-0": "b", "worker-1": "c"}
@@ -49,7 +49,7 @@ def test_a_straggler_by_its_link_has_no_slow_host() -> None:
 def test_the_library_can_halve_the_bytes() -> None:
     path = ("spec", "training", "transfers", "precision")
     (cause,) = found(worker_link, recording(BOTH, HOSTS, bandwidths=THIN, spec={"training": {"epochs": 1}}))
-    assert cause.changes == (Change(path=path, value="bfloat16"),)
+    assert cause.changes == (FieldChange(path=path, value="bfloat16"),)
     half = {"training": {"transfers": {"precision": "bfloat16"}}}
     (cause,) = found(worker_link, recording(BOTH, HOSTS, bandwidths=THIN, spec=half))
     assert cause.changes == ()

@@ -14,10 +14,10 @@ from paceline.diagnosing.diagnoses import diagnose
 from paceline.diagnosing.optimizers.dense_gradients import dense_gradient
 from paceline.diagnosing.optimizers.dense_updates import dense_update
 from paceline.diagnosing.situations import Situation
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.traces.traced_steps import Trace
-from paceline.model.variables.variable_plans import Cut, PlacementRule, Plan, plan
+from paceline.model.variables.variable_plans import PlacementRule, Plan, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 FULL = {"cpu_cores": 0.9, "cpu_limit_cores": 1.0}
@@ -55,7 +55,7 @@ def traced(optimizer: str) -> Trace:
 def planned(rows: int = 700_000, slots: int = 2, name: str = "deep") -> Plan:
     table = Variable(name=name, shape=(rows, 16), sparse=True, slots=slots, step_bytes=488_400.0)
     kernel = Variable(name="kernel", shape=(429, 256), slots=slots, step_bytes=878_592.0)
-    return plan((table, kernel), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    return plan((table, kernel), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
 
 
 def recording(**more: Any) -> Any:
@@ -67,7 +67,7 @@ def test_a_trace_shows_what_adam_costs() -> None:
     assert cause.what == "Adam updates all 700,000 rows of deep in each step; a batch uses 3,700 of them."
     assert cause.severity is Severity.WARNING
     assert cause.subjects == ("deep", "ps-0", "ps-1")
-    assert cause.changes == (Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
+    assert cause.changes == (FieldChange(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
     assert cause.gain is not None
     # Trainers wait for 0.8 of a traced step, nearly all of it for whole tables.
     assert 2 < cause.gain.low <= cause.gain.high < 5
@@ -82,7 +82,7 @@ def test_a_trace_shows_what_adam_costs() -> None:
 
 def test_without_a_trace_the_job_file_and_the_sizes_say_it() -> None:
     (cause,) = found(dense_update, recording())
-    assert cause.changes == (Change(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
+    assert cause.changes == (FieldChange(path=("spec", "training", "optimizer", "name"), value="lazy-adam"),)
     assert cause.evidence[0].text == (
         "spec.training.optimizer.name is adam: 20.0 updates a second of 42.7 MiB take about 1.79 of the 1.80 "
         "cores that PS use"

@@ -10,10 +10,10 @@ from support.cases import found
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.optimizers.slot_memories import slots_memory
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.recordings import Recording
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 MIB = 2**20
@@ -26,7 +26,7 @@ def recording(
 ) -> Recording:
     # Half a GiB on each of two servers, without slots.
     table = Variable(name=name, shape=(16 * MIB, 16), sparse=True, slots=slots)
-    known = plan((table,), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    known = plan((table,), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     own = SERVER | (server or {})
     given = {"spec": {"training": {"optimizer": {"name": "lazy-adam"}}}, "plan": known, **more}
     return cases.recording({"ps-0": own, "ps-1": own, "worker-0": WORKER}, **given)
@@ -37,7 +37,7 @@ def test_servers_near_their_limit_that_are_mostly_slots() -> None:
     assert cause.what == "57% of the memory of ps-0 are slots of the optimizer: 1.0 GiB."
     assert (cause.severity, cause.gain) == (Severity.WARNING, None)
     assert cause.subjects == ("ps-0", "ps-1", "deep/ids")
-    assert cause.changes == (Change(path=("spec", "training", "optimizer", "name"), value="adagrad"),)
+    assert cause.changes == (FieldChange(path=("spec", "training", "optimizer", "name"), value="adagrad"),)
     assert cause.next_steps == ("or spec.roles.ps.memory: 2816Mi, or more PS",)
     assert [each.text for each in cause.evidence] == [
         "ps-0 uses 1.8 GiB, of a limit of 2.0 GiB",
@@ -58,7 +58,7 @@ def test_a_script_of_the_users_own_has_no_change_of_the_job_file() -> None:
 def test_many_gib_with_room_are_worth_knowing() -> None:
     roomy = {"memory_bytes": 7000 * MIB, "memory_limit_bytes": None}
     table = Variable(name="ids", shape=(64 * MIB, 16), sparse=True, slots=2)
-    known = plan((table,), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    known = plan((table,), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     (cause,) = found(slots_memory, recording(roomy, plan=known))
     assert (cause.severity, cause.changes) == (Severity.INFO, ())
     assert cause.what == "59% of the memory of ps-0 are slots of the optimizer: 4.0 GiB."

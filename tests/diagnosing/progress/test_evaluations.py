@@ -10,7 +10,7 @@ from support.cases import START, found, on_kubernetes
 
 from paceline.diagnosing.cores.noisy_neighbours import noisy_neighbour
 from paceline.diagnosing.progress.evaluations import evaluation_starves
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import Host
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import Sample, StepReport
@@ -58,7 +58,7 @@ def test_an_evaluator_that_never_rests_on_full_cores_is_told_of() -> None:
     (cause,) = found(evaluation_starves, cases.recording(LOADS, facts=FACTS))
     assert cause.what == "evaluator-0 takes 0.90 cores from ps-0, worker-0, worker-1."
     assert cause.evidence[0].text == "this machine: evaluator-0 used 0.90 cores, the training 1.10, of 2"
-    assert cause.changes == (Change(path=("spec", "roles", "evaluator", "cpu"), value="200m"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "evaluator", "cpu"), value="200m"),)
     assert cause.gain is not None
     assert (cause.gain.low, round(cause.gain.high, 2)) == (1.0, 1.82)
     # It is no stranger.
@@ -73,7 +73,7 @@ def test_several_are_judged_together() -> None:
     half = {"evaluator-0": {"cpu_cores": 0.45}, "evaluator-1": {"cpu_cores": 0.45}}
     (cause,) = found(evaluation_starves, cases.recording(LOADS | half, facts=FACTS))
     assert cause.what == "evaluator-0, evaluator-1 take 0.90 cores from ps-0, worker-0, worker-1."
-    assert cause.changes == (Change(path=("spec", "roles", "evaluator", "cpu"), value="100m"),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "evaluator", "cpu"), value="100m"),)
 
 
 def test_on_its_own_emulated_host_it_does_no_harm() -> None:

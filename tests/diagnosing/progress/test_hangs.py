@@ -16,7 +16,7 @@ from paceline.model.jobs.job_specs import Framework, Instrumentation
 from paceline.model.jobs.runs import SEEN, JobEvent
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.observing.diagnosis_runs import REACH_SECONDS
 
@@ -159,7 +159,7 @@ def test_trainers_that_compute_may_be_evaluating() -> None:
 
 def test_an_evaluation_or_an_event_explains_a_pause() -> None:
     worker = ReplicaId(Role.WORKER, 0)
-    evaluated = Evaluation(replica=worker, attempt=1, at=START + 55)
+    evaluated = EvaluationReport(replica=worker, attempt=1, at=START + 55)
     assert not found(hang, _standing(30, evaluations=(evaluated,)))
     beside = dataclasses.replace(evaluated, replica=ReplicaId(Role.EVALUATOR, 0))
     assert found(hang, _standing(30, evaluations=(beside,)))

@@ -9,7 +9,7 @@ from support import cases
 from support.cases import START, found
 
 from paceline.diagnosing.progress.losses import loss_not_finite
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.recordings import Recording
@@ -40,8 +40,8 @@ def test_a_loss_that_is_no_number_any_more_is_told_with_its_step() -> None:
         "20 reports of steps since have none",
     ]
     assert cause.changes == (
-        Change(path=("spec", "training", "optimizer", "learning_rate"), value=0.05),
-        Change(path=("spec", "training", "clip_norm"), value=10),
+        FieldChange(path=("spec", "training", "optimizer", "learning_rate"), value=0.05),
+        FieldChange(path=("spec", "training", "clip_norm"), value=10),
     )
 
 

@@ -9,7 +9,7 @@ from support.cases import found
 from paceline.diagnosing.servers.cpu_bound_servers import ps_cpu_bound
 from paceline.diagnosing.servers.few_servers import too_few_ps
 from paceline.diagnosing.trainers.many_workers import too_many_workers
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy, Host
 
@@ -25,7 +25,7 @@ def test_full_servers_of_a_quarter_core_are_given_what_trainers_at_full_speed_ne
     assert cause.severity is Severity.WARNING
     assert cause.subjects == ("ps-0", "ps-1")
     # A step is 0.27 trainer's own; 0.24 cores / 0.27 / 0.7 is 1.27.
-    assert cause.changes == (Change(path=("spec", "roles", "ps", "cpu"), value=1.3),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "ps", "cpu"), value=1.3),)
     assert cause.gain is not None
     assert 2 < cause.gain.low <= cause.gain.high <= 1 / 0.27 + 1e-6
     assert [each.text for each in cause.evidence] == [

@@ -10,7 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import judged
 from paceline.diagnosing.servers.cpu_bound_servers import ps_cpu_bound
 from paceline.diagnosing.servers.few_servers import too_few_ps
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 
 FULL = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
@@ -25,7 +25,7 @@ def test_a_full_server_with_a_whole_core_gets_company() -> None:
     assert cause.what == "1 PS is too few for 4 trainers: it uses 95% of 1 core."
     assert cause.severity is Severity.WARNING
     # 0.95 / 0.42 / 0.7 is 3.2.
-    assert cause.changes == (Change(path=("spec", "roles", "ps", "replicas"), value=4),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "ps", "replicas"), value=4),)
     assert cause.next_steps == ()
     assert cause.gain is not None
     assert 1.5 < cause.gain.low <= cause.gain.high <= 1 / 0.42 + 1e-6
@@ -42,7 +42,7 @@ def test_never_more_servers_than_trainers_unless_there_are_as_many() -> None:
 def test_a_saved_plan_is_for_as_many_servers_as_there_were() -> None:
     spec = {"training": {"variable_plan": "plan.json", "partitioning": {"strategy": "none"}}}
     (cause,) = found(too_few_ps, cases.recording(LOADS, spec=spec))
-    assert cause.changes[1] == Change(path=("spec", "training", "variable_plan"), value=None)
+    assert cause.changes[1] == FieldChange(path=("spec", "training", "variable_plan"), value=None)
     assert cause.next_steps[0].startswith("spec.training.partitioning: leave {strategy: none} out")
 
 

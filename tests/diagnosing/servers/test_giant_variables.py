@@ -10,7 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.servers.giant_variables import giant_variable
 from paceline.diagnosing.servers.skewed_shards import skewed_shards
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 
 HOT, COLD = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
@@ -26,7 +26,7 @@ def test_a_variable_that_lies_whole_on_the_hot_server_is_named() -> None:
     )
     assert cause.severity is Severity.WARNING
     assert cause.subjects == ("ids", "ps-0")
-    assert cause.changes == (Change(path=("spec", "training", "partitioning"), value=None),)
+    assert cause.changes == (FieldChange(path=("spec", "training", "partitioning"), value=None),)
     assert cause.gain is not None
     # Trainers compute for 0.6 of the time: nothing makes them more than 1.7 times as fast.
     assert 1.2 < cause.gain.low <= cause.gain.high < 1.7

@@ -15,7 +15,7 @@ from paceline.diagnosing.servers.hot_servers import hot_ps
 from paceline.diagnosing.servers.uneven_placements import uneven_placement
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.recordings import Recording
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 HOT, COLD = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
@@ -95,7 +95,7 @@ def test_a_trace_without_steps_names_the_variable() -> None:
 
 def placed(*variables: Variable) -> Recording:
     """Return the recording of an unchanged script: of its variables it is known where TensorFlow has them."""
-    asked = plan(variables, servers=3, cut=Cut(), rule=PlacementRule.BALANCED)
+    asked = plan(variables, servers=3, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     return cases.recording(LOADS, plan=asked)
 
 

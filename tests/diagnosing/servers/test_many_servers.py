@@ -11,7 +11,7 @@ from support.cases import found
 from paceline.diagnosing import catalogues, chains
 from paceline.diagnosing.servers.many_servers import too_many_ps
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Host
 
@@ -31,7 +31,7 @@ def test_eight_idle_servers_of_two_workers_are_too_many() -> None:
     # Memory asks for most: 8 times 300 MiB over 0.7 of 2 GiB are 1.7.
     assert cause.what == "8 PS have next to nothing to do: 2 would do for 2 trainers."
     assert (cause.severity, cause.gain) == (Severity.INFO, None)
-    assert cause.changes == (Change(path=("spec", "roles", "ps", "replicas"), value=2),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "ps", "replicas"), value=2),)
     assert [each.text for each in cause.evidence] == [
         "all 8 PS together use 0.24 cores, the busiest 3% of its own"
     ]
@@ -48,8 +48,8 @@ def test_workers_that_lack_cores_are_given_those_of_servers_that_leave() -> None
     assert 1.5 < cause.gain.low <= cause.gain.high <= 4.0
     # All but two leave; a worker gets four times its cores at most, for which two servers have room.
     assert cause.changes == (
-        Change(path=("spec", "roles", "ps", "replicas"), value=2),
-        Change(path=("spec", "roles", "worker", "cpu"), value=4.0),
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=2),
+        FieldChange(path=("spec", "roles", "worker", "cpu"), value=4.0),
     )
     (root,) = chains.chained([*found(compute_bound, recording), cause], catalogues.EXPLAINS)
     assert [each.name for each in (root, *root.effects)] == ["too-many-ps", "compute-bound"]

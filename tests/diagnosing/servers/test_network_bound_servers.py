@@ -11,10 +11,10 @@ from support.cases import found
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.diagnoses import judged
 from paceline.diagnosing.servers.network_bound_servers import ps_network_bound
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import Host
 from paceline.model.measures.recordings import Recording
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 #: 100 Mbit/s are 12.5 MB/s.
@@ -40,7 +40,7 @@ def test_full_links_of_servers_get_shorter_values() -> None:
     assert cause.what == "The links of the PS are full: they are used to 96%."
     assert cause.subjects == ("ps-0", "ps-1", "a", "b")
     assert cause.changes == (
-        Change(path=("spec", "training", "transfers", "precision"), value="bfloat16"),
+        FieldChange(path=("spec", "training", "transfers", "precision"), value="bfloat16"),
     )  # fmt: skip
     assert cause.next_steps == ("4 PS, each on a host of its own, or hosts with 4.1 times the bandwidth",)
     assert cause.gain is not None
@@ -50,7 +50,7 @@ def test_full_links_of_servers_get_shorter_values() -> None:
 
 def test_ids_do_not_get_shorter() -> None:
     ids = Variable(name="ids", shape=(1000, 1), sparse=True, step_bytes=12_000.0)
-    known = plan((ids,), servers=2, cut=Cut(), rule=PlacementRule.ROUND_ROBIN)
+    known = plan((ids,), servers=2, cut=RowPartitioning(), rule=PlacementRule.ROUND_ROBIN)
     (cause,) = found(ps_network_bound, recording(LOADS, plan=known))
     assert cause.gain is not None
     assert cause.gain.high == pytest.approx(1.5)

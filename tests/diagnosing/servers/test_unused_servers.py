@@ -13,7 +13,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.servers.unused_servers import no_variables_on_ps
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.recordings import Recording
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 IDLE = {"cpu_cores": 0.01, "cpu_limit_cores": 1.0, "network_received_bytes": 40, "network_sent_bytes": 40}
@@ -26,7 +26,7 @@ def described(*devices: str, **more: Any) -> Recording:
         Variable(name=f"v{number}", shape=(1000, 4), devices=(device,) if device else ())
         for number, device in enumerate(devices)
     ]
-    asked = plan(variables, servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    asked = plan(variables, servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     return cases.recording(LOADS, plan=asked, **more)
 
 

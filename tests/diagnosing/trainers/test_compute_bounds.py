@@ -8,7 +8,7 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.trainers.compute_bounds import compute_bound
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.recordings import Recording
 
@@ -37,8 +37,8 @@ def test_cores_that_lie_at_servers_are_moved() -> None:
     (cause,) = found(compute_bound, _recording(SMALL))
     assert cause.severity is Severity.WARNING
     assert cause.changes == (
-        Change(path=("spec", "roles", "ps", "cpu"), value=0.8),
-        Change(path=("spec", "roles", "worker", "cpu"), value=0.4),
+        FieldChange(path=("spec", "roles", "ps", "cpu"), value=0.8),
+        FieldChange(path=("spec", "roles", "worker", "cpu"), value=0.4),
     )
     assert cause.evidence[1].text == "the PS leave 1.60 cores idle; all trainers together have 0.40"
     assert cause.gain is not None

@@ -9,7 +9,7 @@ from support import cases
 from support.cases import found
 
 from paceline.diagnosing.trainers.idle_workers import idle_workers
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import Recording
@@ -27,7 +27,7 @@ def test_one_without_steps_is_found() -> None:
     (cause,) = found(idle_workers, _recording())
     assert cause.what == "worker-2 has nothing to do: of 3 trainers only 2 have trained."
     assert (cause.severity, cause.subjects) == (Severity.WARNING, ("worker-2",))
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "replicas"), value=2),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "replicas"), value=2),)
     assert cause.evidence[0].text == "no step of worker-2, and 60 reports of steps of the others"
     assert cause.evidence[1].text.startswith("if all had work: x 1.")
     assert "at least 3 files or shards" in cause.next_steps[0]

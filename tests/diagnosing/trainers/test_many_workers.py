@@ -13,7 +13,7 @@ from paceline.diagnosing.servers.cpu_bound_servers import ps_cpu_bound
 from paceline.diagnosing.servers.few_servers import too_few_ps
 from paceline.diagnosing.situations import Situation
 from paceline.diagnosing.trainers.many_workers import too_many_workers
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 
 FULL = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
@@ -32,7 +32,7 @@ def test_twelve_workers_that_mostly_wait_are_told_how_many_would_do() -> None:
     # From 12 * 0.1 / 0.95 + 1 = 2.3 trainers on; half as many again are 4.
     assert cause.what == "12 trainers are more than 2 PS can serve: 4 would train as fast."
     assert (cause.severity, cause.subjects) == (Severity.WARNING, ("ps-0", "ps-1"))
-    assert cause.changes == (Change(path=("spec", "roles", "worker", "replicas"), value=4),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "worker", "replicas"), value=4),)
     assert cause.next_steps == (
         "or spec.roles.ps.replicas: 5, up to 2.5 times as many examples a second",
     )  # fmt: skip

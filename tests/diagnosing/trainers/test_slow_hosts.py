@@ -12,7 +12,7 @@ from support.cases import found
 from paceline.diagnosing.trainers.big_shards import big_shard
 from paceline.diagnosing.trainers.slow_disks import slow_disk
 from paceline.diagnosing.trainers.slow_hosts import slow_host
-from paceline.model.explanations.causes import Cause, Change
+from paceline.model.explanations.causes import Cause, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Host
 from paceline.model.measures.recordings import Recording
@@ -62,7 +62,7 @@ def test_a_chief_with_fewer_cores_gets_those_of_the_others() -> None:
     loads = {"ps-0": cases.SERVER, "chief-0": own, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
     steps = {"chief-0": HALF, "worker-0": cases.STEPS, "worker-1": cases.STEPS}
     (cause,) = found(slow_host, cases.recording(loads, steps=steps, roles={"chief": {"cpu_cores": 0.3}}))
-    assert cause.changes == (Change(path=("spec", "roles", "chief", "cpu"), value=1.0),)
+    assert cause.changes == (FieldChange(path=("spec", "roles", "chief", "cpu"), value=1.0),)
 
 
 def test_neighbours_are_named() -> None:

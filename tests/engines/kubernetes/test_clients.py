@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from paceline.engines.kubernetes.clients import RealCluster
-from paceline.engines.kubernetes.clusters import ClusterError, Line
+from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 
 T = TypeVar("T")
 FORBIDDEN = {"kind": "Status", "status": "Failure", "message": "pods is forbidden", "code": 403}
@@ -150,7 +150,7 @@ def test_each_line_of_an_output_has_its_time(with_cluster: Callable[..., Any]) -
     assert [line.at for line in lines] == [f"2027-01-15T08:00:0{second}Z" for second in range(5)]
     assert [line.has_ended for line in lines] == [True, True, True, True, False]
     (said,) = with_cluster(lambda cluster: cluster.logs("gone", "ml", "training", last_bytes=99))
-    assert said == Line("", UNREADABLE.decode(), has_ended=False)
+    assert said == OutputLine("", UNREADABLE.decode(), has_ended=False)
     with pytest.raises(ClusterError, match="the output of forbidden cannot be read: pods is forbidden"):
         with_cluster(lambda cluster: cluster.logs("forbidden", "ml", "training", last_bytes=99))
 
@@ -160,7 +160,7 @@ def test_of_an_output_only_the_end_is_kept(
     with_cluster: Callable[..., Any], last_bytes: int, lines: int
 ) -> None:
     found = with_cluster(lambda cluster: cluster.logs("worker", "ml", "training", last_bytes=last_bytes))
-    assert found == [Line(f"2027-01-15T08:00:{n:02d}Z", f"line {n}") for n in range(60 - lines, 60)]
+    assert found == [OutputLine(f"2027-01-15T08:00:{n:02d}Z", f"line {n}") for n in range(60 - lines, 60)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from paceline.control.reconciliations import Sight, Stage
+from paceline.control.reconciliations import PodState, Stage
 from paceline.engines.kubernetes import sights
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.statuses import ExitKind, ExitReason
@@ -53,7 +53,7 @@ def fetching(**terminated: Any) -> dict[str, Any]:
     return {"phase": phase, "initContainerStatuses": [brought, fetched]}
 
 
-def seen(made: dict[str, Any], *, now: float = CREATED, silent: dict[str, float] | None = None) -> Sight:
+def seen(made: dict[str, Any], *, now: float = CREATED, silent: dict[str, float] | None = None) -> PodState:
     (found,) = sights.sights([made], silent=silent or {}, now=now)
     assert (found.replica, found.attempt) == (WORKER, 2)
     return found
@@ -70,7 +70,7 @@ def seen(made: dict[str, Any], *, now: float = CREATED, silent: dict[str, float]
     ],
 )
 def test_stages(status: dict[str, Any], stage: Stage) -> None:
-    assert seen(pod(status)) == Sight(replica=WORKER, attempt=2, stage=stage)
+    assert seen(pod(status)) == PodState(replica=WORKER, attempt=2, stage=stage)
     assert seen(pod(status, deletionTimestamp="2027-01-15T08:01:00Z")).is_leaving
 
 

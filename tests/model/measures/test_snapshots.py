@@ -13,7 +13,7 @@ from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures import snapshots
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 
 PS0, PS1, W0, W1 = (ReplicaId(role, index) for role in (Role.PS, Role.WORKER) for index in (0, 1))
@@ -175,7 +175,7 @@ def test_a_clock_that_was_set_changes_no_rate() -> None:
 
 
 def test_the_latest_evaluation_counts() -> None:
-    evaluations = [Evaluation(replica=W0, attempt=1, at=at, auc=at / 100) for at in (1.0, 2.0)]
+    evaluations = [EvaluationReport(replica=W0, attempt=1, at=at, auc=at / 100) for at in (1.0, 2.0)]
     found = snapshots.joined(run(), rows(), evaluations=evaluations, at=20)
     assert found.evaluation is evaluations[1]
 

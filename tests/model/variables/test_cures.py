@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import paceline
 from paceline.model.variables import cures
-from paceline.model.variables.cures import CURES, Outcome
+from paceline.model.variables.cures import CURES, CureOutcome
 
 _FOLDER = Path(paceline.__file__).parent / "instrumentation"
 _WORDS = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), max_size=50)
@@ -55,13 +55,13 @@ def test_what_a_section_asks_for_is_found_and_what_only_the_library_obeys_is_too
 
 def test_cures_of_which_nothing_was_said_are_named() -> None:
     training = {"optimizer": {"name": "lazy-adam"}, "unique_ids": True}
-    said = [Outcome(cure="lazy-adam", version=1, is_applied=False, detail="amsgrad")]
+    said = [CureOutcome(cure="lazy-adam", version=1, is_applied=False, detail="amsgrad")]
     assert [cure.name for cure in cures.silent(training, said)] == ["unique-ids"]
 
 
 @given(st.sampled_from(CURES), st.integers(1, 99), st.booleans(), st.integers(0, 10**6), _WORDS)
 def test_what_became_of_a_cure_is_read_as_it_is_written(cure, version, applied, count, detail) -> None:  # type: ignore[no-untyped-def]
-    outcome = Outcome(
+    outcome = CureOutcome(
         cure=cure.name, version=version, is_applied=applied, count=count if applied else 0, detail=detail
     )
     assert cures.parse(str(outcome)) == outcome

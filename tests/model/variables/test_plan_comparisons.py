@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from paceline.model.variables.plan_comparisons import differences, fitted
 from paceline.model.variables.row_layouts import RowOrder
-from paceline.model.variables.variable_plans import Cut, CutStrategy, PlacementRule, plan
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 TABLE = Variable(name="table", shape=(60, 4), sparse=True, slots=1)
@@ -14,7 +14,7 @@ KERNEL = Variable(name="kernel", shape=(64, 32))
 
 
 def made(*variables, servers, shards=None, order=RowOrder.HASHED, rule=PlacementRule.ROUND_ROBIN):
-    cut = Cut(strategy=CutStrategy.FIXED, shards=shards, order=order)
+    cut = RowPartitioning(strategy=CutStrategy.FIXED, shards=shards, order=order)
     return plan(variables, servers=servers, cut=cut, rule=rule)
 
 

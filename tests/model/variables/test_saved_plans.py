@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from paceline.model.variables import saved_plans
 from paceline.model.variables.row_layouts import RowOrder
-from paceline.model.variables.variable_plans import Cut, CutStrategy, PlacementRule, plan
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 VARIABLES = (
@@ -18,14 +18,14 @@ PLANS = st.builds(
     lambda servers, cut, rule: plan(VARIABLES, servers=servers, cut=cut, rule=rule),
     st.integers(1, 5),
     st.builds(
-        Cut,
+        RowPartitioning,
         strategy=st.sampled_from(CutStrategy),
         min_shard_bytes=st.none() | st.integers(1, 10_000),
         order=st.sampled_from(RowOrder),
     ),
     st.sampled_from([PlacementRule.ROUND_ROBIN, PlacementRule.GREEDY, PlacementRule.BALANCED]),
 )
-PLAN = plan(VARIABLES, servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+PLAN = plan(VARIABLES, servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
 
 
 @settings(deadline=None)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from paceline.model.variables import schedules
 
 SCHEDULES = st.builds(
-    schedules.Schedule,
+    schedules.LearningRateSchedule,
     decay=st.sampled_from(["exponential", "polynomial", "cosine"]),
     warmup_steps=st.integers(0, 1000),
     decay_steps=st.integers(1, 10_000),
@@ -42,7 +42,7 @@ def test_the_end_factor_is_reached_after_the_decay(schedule):
 
 @given(st.integers(1, 1000))
 def test_a_warm_up_alone_is_a_line(steps):
-    found = factors(schedules.Schedule(warmup_steps=steps), range(steps + 3))
+    found = factors(schedules.LearningRateSchedule(warmup_steps=steps), range(steps + 3))
     np.testing.assert_allclose(found[:steps], np.arange(1, steps + 1) / steps)
     assert (found[steps:] == 1).all()
 
@@ -50,11 +50,17 @@ def test_a_warm_up_alone_is_a_line(steps):
 @pytest.mark.parametrize(
     ("schedule", "message"),
     [
-        (schedules.Schedule(decay_steps=3), "decay_steps needs a decay"),
-        (schedules.Schedule("cosine"), "the decay cosine needs decay_steps"),
-        (schedules.Schedule("cosine", decay_steps=5, power=2), "power belongs to the decay polynomial"),
-        (schedules.Schedule("exponential", decay_steps=5), "needs an end_factor above 0"),
-        (schedules.Schedule("exponential", decay_steps=5, end_factor=0), "needs an end_factor above 0"),
+        (schedules.LearningRateSchedule(decay_steps=3), "decay_steps needs a decay"),
+        (schedules.LearningRateSchedule("cosine"), "the decay cosine needs decay_steps"),
+        (
+            schedules.LearningRateSchedule("cosine", decay_steps=5, power=2),
+            "power belongs to the decay polynomial",
+        ),
+        (schedules.LearningRateSchedule("exponential", decay_steps=5), "needs an end_factor above 0"),
+        (
+            schedules.LearningRateSchedule("exponential", decay_steps=5, end_factor=0),
+            "needs an end_factor above 0",
+        ),
     ],
 )
 def test_keys_that_do_not_go_together(schedule, message):

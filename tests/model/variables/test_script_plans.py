@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from paceline.model.variables import script_plans
-from paceline.model.variables.script_plans import Asked
-from paceline.model.variables.variable_plans import Cut, CutStrategy, PlacementRule, Plan, plan
+from paceline.model.variables.script_plans import PlacementRequest
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule, Plan, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 FIXED = {"partitioning": {"strategy": "fixed"}}
@@ -26,7 +26,7 @@ BIAS = Variable(name="bias", shape=(4,), step_bytes=32.0, devices=("/job:ps/task
 
 def seen(*variables: Variable, servers: int = 2) -> Plan:
     """What a recording has: the plan that the job file would make, which the script does not obey."""
-    return plan(variables, servers=servers, cut=Cut(), rule=PlacementRule.BALANCED)
+    return plan(variables, servers=servers, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
 
 
 def placed(found: Plan) -> list[tuple[str, int]]:
@@ -35,7 +35,9 @@ def placed(found: Plan) -> list[tuple[str, int]]:
 
 def moved(found: Plan, servers: int = 2, before: Any = None, **after: Any) -> Plan:
     return script_plans.moved(
-        found, Asked(servers=found.servers, training=before or {}), Asked(servers=servers, training=after)
+        found,
+        PlacementRequest(servers=found.servers, training=before or {}),
+        PlacementRequest(servers=servers, training=after),
     )
 
 
@@ -81,8 +83,8 @@ def test_by_size_slots_do_not_count_and_a_saved_plan_goes_first() -> None:
     assert placed(moved(seen(TABLE, large, BIAS, second), **GREEDY)) == [
         ("ids", 0), ("kernel", 1), ("bias", 1), ("second", 1),
     ]  # fmt: skip
-    asked = Asked(servers=2, planned={"ids": 1})
-    found = script_plans.moved(seen(TABLE, KERNEL), Asked(servers=2), asked)
+    asked = PlacementRequest(servers=2, planned={"ids": 1})
+    found = script_plans.moved(seen(TABLE, KERNEL), PlacementRequest(servers=2), asked)
     assert placed(found) == [("ids", 1), ("kernel", 0)]
 
 
@@ -119,5 +121,7 @@ def test_variables_have_to_be_on_servers() -> None:
         moved(seen(lost))
     with pytest.raises(ValueError, match="not known where TensorFlow has"):
         moved(seen(TABLE, dataclasses.replace(BIAS, devices=())))
-    whole = plan((lost, BIAS), servers=2, cut=Cut(strategy=CutStrategy.NONE), rule=PlacementRule.GREEDY)
+    whole = plan(
+        (lost, BIAS), servers=2, cut=RowPartitioning(strategy=CutStrategy.NONE), rule=PlacementRule.GREEDY
+    )
     assert placed(moved(whole)) == [("bias", 0)]

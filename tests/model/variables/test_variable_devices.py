@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from paceline.model.variables import variable_devices
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 
@@ -31,7 +31,7 @@ def test_parts_are_where_their_devices_say() -> None:
         devices=("/job:ps/task:1", "/job:ps/task:0", "/job:ps/task:1"),
     )  # fmt: skip
     lost = Variable(name="bias", shape=(), devices=("unplaced",))
-    asked = plan((cut, lost), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    asked = plan((cut, lost), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
     placed = variable_devices.placed(asked)
     assert [(shard.name, shard.server, shard.rows) for shard in placed.shards] == [
         ("ids/0", 1, 34), ("ids/1", 0, 33), ("ids/2", 1, 33),
@@ -40,5 +40,7 @@ def test_parts_are_where_their_devices_say() -> None:
 
 
 def test_without_devices_the_plan_is_what_there_is() -> None:
-    asked = plan((Variable(name="a", shape=(4,)),), servers=2, cut=Cut(), rule=PlacementRule.BALANCED)
+    asked = plan(
+        (Variable(name="a", shape=(4,)),), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED
+    )
     assert variable_devices.placed(asked) is asked

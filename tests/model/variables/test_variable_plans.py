@@ -5,14 +5,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paceline.model.variables.row_layouts import RowOrder
-from paceline.model.variables.variable_plans import Cut, CutStrategy, PlacementRule, plan
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 TABLE = Variable(name="deep/vectors", shape=(1000, 16), sparse=True, slots=1, step_bytes=8000)
 KERNEL = Variable(name="deep/kernel", shape=(64, 32), slots=1, step_bytes=16384)
 BIAS = Variable(name="deep/bias", shape=(32,), slots=1, step_bytes=256)
 MODEL = (TABLE, KERNEL, BIAS)
-WHOLE = Cut(strategy=CutStrategy.NONE)
+WHOLE = RowPartitioning(strategy=CutStrategy.NONE)
 
 VARIABLES = st.lists(
     st.builds(
@@ -32,7 +32,7 @@ VARIABLES = st.lists(
     )
 )
 CUTS = st.builds(
-    Cut,
+    RowPartitioning,
     strategy=st.sampled_from(CutStrategy),
     shards=st.none() | st.integers(1, 20),
     min_shard_bytes=st.integers(1, 100_000),
@@ -70,7 +70,7 @@ def test_by_traffic_no_server_has_more_than_the_bound(variables, cut, servers):
 def test_round_robin_counts_variables_as_tensorflow_does():
     made = plan(MODEL, servers=2, cut=WHOLE, rule=PlacementRule.ROUND_ROBIN)
     assert [shard.server for shard in made.shards] == [0, 1, 0]
-    cut = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
+    cut = RowPartitioning(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
     assert [
         shard.server for shard in plan(MODEL, servers=2, cut=cut, rule=PlacementRule.ROUND_ROBIN).shards
     ] == [
@@ -90,7 +90,7 @@ def test_greedy_goes_by_bytes_and_traffic_by_traffic():
 
 
 def test_weights_are_cut_by_size_alone_and_keep_their_order():
-    cut = Cut(strategy=CutStrategy.MIN_SIZE, min_shard_bytes=2048, order=RowOrder.HASHED)
+    cut = RowPartitioning(strategy=CutStrategy.MIN_SIZE, min_shard_bytes=2048, order=RowOrder.HASHED)
     made = plan(MODEL, servers=4, cut=cut, rule=PlacementRule.TRAFFIC)
     assert {v.name: len(made.of(v.name)) for v in MODEL} == {
         "deep/vectors": 4,
@@ -113,7 +113,7 @@ def test_balanced_is_even_whatever_a_step_moves_of_a_spread_table(servers):
             Variable(name=name, shape=(rows, 16), sparse=True, slots=1, step_bytes=step_bytes)
             for name, rows in (("one", 100_003), ("other", 200_003))
         ]
-        made = plan([*tables, *tower], servers=servers, cut=Cut(), rule=PlacementRule.BALANCED)
+        made = plan([*tables, *tower], servers=servers, cut=RowPartitioning(), rule=PlacementRule.BALANCED)
         assert made.traffic_imbalance() < 1.1
         assert [shard.server for shard in made.of("one")] == list(range(servers))
         assert made.memory_imbalance() < 1.1
@@ -127,7 +127,7 @@ def test_by_traffic_is_better_than_by_bytes_where_a_range_of_rows_is_hot():
         name="table", shape=(64_000, 16), sparse=True, slots=1, step_bytes=400_000, row_shares=shares
     )
     kernel = Variable(name="kernel", shape=(429, 256), slots=1, step_bytes=8 * 429 * 256)
-    cut = Cut(strategy=CutStrategy.FIXED, shards=8, order=RowOrder.CONTIGUOUS)
+    cut = RowPartitioning(strategy=CutStrategy.FIXED, shards=8, order=RowOrder.CONTIGUOUS)
     by = {rule: plan([table, kernel], servers=2, cut=cut, rule=rule) for rule in PlacementRule}
     assert by[PlacementRule.GREEDY].traffic_imbalance() > 1.5
     assert by[PlacementRule.TRAFFIC].traffic_imbalance() < 1.4
@@ -137,7 +137,7 @@ def test_by_traffic_is_better_than_by_bytes_where_a_range_of_rows_is_hot():
 
 def test_ranges_of_a_table_carry_what_was_measured():
     hot = Variable(name="t", shape=(100, 4), sparse=True, step_bytes=1000, row_shares=(0.7, 0.1, 0.1, 0.1))
-    cut = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
+    cut = RowPartitioning(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
     assert plan([hot], servers=2, cut=cut, rule=PlacementRule.TRAFFIC).step_bytes() == pytest.approx(
         (800, 200)
     )
@@ -148,7 +148,7 @@ def test_ranges_of_a_table_carry_what_was_measured():
 
 def test_what_is_not_measured_is_not_known():
     table = Variable(name="t", shape=(100, 4), sparse=True, step_bytes=1000)
-    cut = Cut(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
+    cut = RowPartitioning(strategy=CutStrategy.FIXED, order=RowOrder.CONTIGUOUS)
     made = plan([table], servers=2, cut=cut, rule=PlacementRule.GREEDY)
     assert made.step_bytes() is None
     assert made.traffic_imbalance() is None

@@ -17,7 +17,7 @@ from paceline.engines.kubernetes import kinds, leases, times
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.model.explanations.checkups import Check, CheckState
 from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
-from paceline.model.jobs.placements import Placement
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 from paceline.services.cluster import checkups
 from paceline.specs.job_file import custom_resources
@@ -27,7 +27,7 @@ NOW = 1_800_000_000.0
 
 def exclusive(cores: float = 2.0, **selector: str) -> JobSpec:
     roles = (RoleSpec(role=Role.WORKER, cpu_cores=cores, cpu_policy=CpuPolicy.EXCLUSIVE),)
-    return JobSpec(name="clicks", roles=roles, placement=Placement(node_selector=selector))
+    return JobSpec(name="clicks", roles=roles, placement=PodPlacement(node_selector=selector))
 
 
 def lease(renewed: float, holder: str = "operator-1") -> dict[str, Any]:
@@ -50,7 +50,7 @@ class World:
         for name, policy in (("n0", "static"), ("n1", "static")):
             self.add(name, policy)
 
-    def create(self, kind: kinds.Kind, made: dict[str, Any]) -> None:
+    def create(self, kind: kinds.ResourceKind, made: dict[str, Any]) -> None:
         asyncio.run(self.cluster.create(kind, made))
 
     def add(self, name: str, policy: str | None) -> None:

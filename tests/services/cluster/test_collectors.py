@@ -20,7 +20,7 @@ from paceline.errors import StoreError
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import runs
-from paceline.services.cluster.collectors import Collector, Source
+from paceline.services.cluster.collectors import AttemptSource, Collector
 from paceline.services.observing import recordings
 from paceline.specs.job_file import custom_resources
 from paceline.stores import Store, open_store
@@ -40,12 +40,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def source(store: Store, tmp_path: Path) -> Source:
+def source(store: Store, tmp_path: Path) -> AttemptSource:
     resource = custom_resources.resource(job(), "default")
     resource["metadata"] |= {"uid": "uid-1", "creationTimestamp": "2027-01-15T08:00:00Z"}
     run = runs.run_name(resource, "default.uid-0/")
     runs.keep(store, run, resource, custom_resources.job_spec(resource), tmp_path, now=0.0)
-    return Source(run=run, replica=WORKER, attempt=1, namespace="default", pod="clicks-worker-0-1")
+    return AttemptSource(run=run, replica=WORKER, attempt=1, namespace="default", pod="clicks-worker-0-1")
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def stored_steps(store: Store, run: str) -> list[int | None]:
 
 
 def test_nothing_twice_and_nothing_lost_when_collectors_die(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent
 ) -> None:
     chance = random.Random(7)
     deaths = failures = 0
@@ -116,7 +116,7 @@ def test_nothing_twice_and_nothing_lost_when_collectors_die(
 
 
 def test_the_pod_of_a_command_that_has_ended_waits_until_it_is_let_go(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent
 ) -> None:
     collector = Collector(cluster, store)
     assert asyncio.run(collector.collect(source, again_seconds=60)) is False
@@ -130,7 +130,7 @@ def test_the_pod_of_a_command_that_has_ended_waits_until_it_is_let_go(
 
 
 def test_two_that_collect_at_once_store_each_line_once(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent
 ) -> None:
     def collect() -> None:
         collector = Collector(cluster, store)
@@ -149,7 +149,7 @@ def test_two_that_collect_at_once_store_each_line_once(
 
 
 def test_of_a_long_spool_its_end_is_enough(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent
 ) -> None:
     wait_until(lambda: len(agent.lines("sample")) > 12)
     collector = Collector(cluster, store, last_bytes=2000)
@@ -163,7 +163,7 @@ def test_of_a_long_spool_its_end_is_enough(
 
 
 def test_a_pod_that_does_not_answer_is_an_error_that_names_it(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent
 ) -> None:
     agent.kill()
     with pytest.raises(ClusterError, match="reach"):
@@ -176,7 +176,11 @@ def test_a_pod_that_does_not_answer_is_an_error_that_names_it(
     [b"", b"<html>", b"[]\n", b'{"offset": -1, "size": 2}\n', b'{"offset": 7, "size": 20}\n{"a": 1}\n'],
 )
 def test_an_answer_that_is_none_is_refused(
-    cluster: MemoryCluster, store: Store, source: Source, answer: bytes, monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster,
+    store: Store,
+    source: AttemptSource,
+    answer: bytes,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def read(path: str, **_: object) -> bytes:
         return answer
@@ -187,7 +191,7 @@ def test_an_answer_that_is_none_is_refused(
 
 
 def test_an_endless_spool_does_not_hold_up_the_collector(
-    cluster: MemoryCluster, store: Store, source: Source, monkeypatch: pytest.MonkeyPatch
+    cluster: MemoryCluster, store: Store, source: AttemptSource, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 
@@ -204,7 +208,7 @@ def test_an_endless_spool_does_not_hold_up_the_collector(
 
 @pytest.mark.parametrize("ahead", [3600.0, -3600.0])
 def test_what_a_clock_of_another_hour_writes_is_kept_by_our_own(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent, ahead: float
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent, ahead: float
 ) -> None:
     """To a server whose clock differs by an hour from the node's, the measurements are of now."""
     collector = Collector(cluster, store, clock=lambda: time.time() - ahead)
@@ -216,14 +220,16 @@ def test_what_a_clock_of_another_hour_writes_is_kept_by_our_own(
 
 
 def test_clocks_that_agree_leave_times_as_they_are(
-    cluster: MemoryCluster, store: Store, source: Source, agent: PodAgent
+    cluster: MemoryCluster, store: Store, source: AttemptSource, agent: PodAgent
 ) -> None:
     asyncio.run(Collector(cluster, store).collect(source))
     written = {line["at"] for line in agent.lines("step")}
     assert {each.at for each in store.step_reports(source.run)} <= written
 
 
-def test_a_clock_that_was_set_back_leaves_nothing_of_later_in_a_look(store: Store, source: Source) -> None:
+def test_a_clock_that_was_set_back_leaves_nothing_of_later_in_a_look(
+    store: Store, source: AttemptSource
+) -> None:
     steps = [
         StepReport(replica=WORKER, attempt=1, at=at, interval_seconds=10.0, step=step)
         for at, step in ((4000.0, 100), (4010.0, 200), (20.0, 300), (30.0, 400))

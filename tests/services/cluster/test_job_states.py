@@ -16,7 +16,7 @@ from support.operator_scenes import Scene, job
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.model.explanations.causes import Cause, Explanation
-from paceline.model.jobs.job_specs import FitPolicy, Scheduling
+from paceline.model.jobs.job_specs import FitPolicy, SchedulingSpec
 from paceline.rendering import labels
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
@@ -145,7 +145,7 @@ def test_it_is_suspended(world: World) -> None:
 def test_the_scheduler_finds_no_node_for_pods_that_the_operator_did_not_hold(world: World) -> None:
     world.runner.run(world.scene.end("kubelet"))
     world.scene._tasks["kubelet"] = world.runner.run(_asleep())
-    world.submit(scheduling=Scheduling(fit=FitPolicy.OFF))
+    world.submit(scheduling=SchedulingSpec(fit=FitPolicy.OFF))
     world.until(lambda: len(world.scene.pods()) == 3)
     message = "0/2 nodes are available: 2 Insufficient cpu."
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": message}

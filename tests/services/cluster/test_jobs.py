@@ -17,7 +17,7 @@ from support.operator_scenes import Scene, is_worker, job
 
 from paceline import specs
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import ClusterError, Line
+from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
 from paceline.model.jobs.code_sources import Code, Git
 from paceline.model.jobs.job_specs import Host, JobSpec
@@ -29,7 +29,7 @@ from paceline.services import packed_folders
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.cluster.submits import FINGERPRINT, SUBMIT
-from paceline.services.logs import Wanted
+from paceline.services.logs import LogSelection
 from paceline.services.operators import executions
 from paceline.services.studying import tunings
 from paceline.services.studying.probes import Prober
@@ -256,14 +256,14 @@ def test_logs_are_read_once_and_in_order(cluster: Cluster) -> None:
     submit(cluster)
     cluster.until_phase("clicks", "running")
     run, outputs = cluster.jobs.get("clicks"), cluster.scene.cluster.outputs
-    outputs["clicks-worker-0-1"] = [Line(f"2027-01-15T08:00:0{i}Z", f"step {i}") for i in range(3)]
-    outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
-    found = [(str(line.replica), line.text) for line in cluster.jobs.logs(run, Wanted(tail=2))]
+    outputs["clicks-worker-0-1"] = [OutputLine(f"2027-01-15T08:00:0{i}Z", f"step {i}") for i in range(3)]
+    outputs["clicks-ps-0-1"] = [OutputLine("2027-01-15T08:00:00Z", "serving")]
+    found = [(str(line.replica), line.text) for line in cluster.jobs.logs(run, LogSelection(tail=2))]
     assert found == [("ps-0", "serving"), ("worker-0", "step 1"), ("worker-0", "step 2")]
     answers = iter([True, True, False])
 
     def follow() -> bool:
-        outputs["clicks-worker-0-1"].append(Line(f"2027-01-15T08:00:1{len(outputs)}Z", "more"))
+        outputs["clicks-worker-0-1"].append(OutputLine(f"2027-01-15T08:00:1{len(outputs)}Z", "more"))
         return next(answers)
 
     lines = [line.text for line in cluster.jobs.logs(run, follow=follow)]
@@ -316,7 +316,7 @@ def test_two_servers_that_are_sent_one_submit_at_once_make_one_job(cluster: Clus
     memory = cluster.scene.cluster
     looks = 0
 
-    async def listed(kind: kinds.Kind, **where: Any) -> Any:
+    async def listed(kind: kinds.ResourceKind, **where: Any) -> Any:
         nonlocal looks
         looks += kind is kinds.TRAINING_JOBS
         found = await type(memory).list(memory, kind, **where)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.engines.local.folders import RunFolder
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster.logs import PodReader
-from paceline.services.logs import Positions, Wanted
+from paceline.services.logs import LogSelection, Positions
 
 PS, WORKER = (ReplicaId(Role.PS, 0), 1), (ReplicaId(Role.WORKER, 0), 1)
 
@@ -22,20 +22,20 @@ class Pods:
     def __init__(self, folder: Path) -> None:
         self.kept = RunFolder(folder)
         self.kept.create()
-        self.outputs: dict[str, list[Line]] = {"worker": []}
+        self.outputs: dict[str, list[OutputLine]] = {"worker": []}
 
     def reader(self, behind: Positions | None = None, tail: int | None = None) -> PodReader:
-        wanted = Wanted(behind=behind, tail=tail)
+        wanted = LogSelection(behind=behind, tail=tail)
         return PodReader(self.attempts, self.read, self.kept, wanted, lambda: 1e9)
 
     def attempts(self) -> list[tuple[tuple[ReplicaId, int], str]]:
         return [(WORKER if name == "worker" else PS, name) for name in self.outputs]
 
-    def read(self, pod: str, tail: int | None, old: int | None) -> Sequence[Line]:
+    def read(self, pod: str, tail: int | None, old: int | None) -> Sequence[OutputLine]:
         return self.outputs[pod][len(self.outputs[pod]) - tail if tail is not None else 0 :]
 
     def print(self, *texts: str, at: str) -> None:
-        self.outputs["worker"] += [Line(at, text) for text in texts]
+        self.outputs["worker"] += [OutputLine(at, text) for text in texts]
 
 
 @pytest.fixture
@@ -97,14 +97,14 @@ def test_none_of_what_is_there(pods: Pods) -> None:
 
 @pytest.mark.parametrize("tail", [None, 1])
 def test_a_bar_of_progress_is_read_when_its_line_ends(pods: Pods, tail: int | None) -> None:
-    pods.outputs["worker"] = [Line("2027-01-15T08:00:00Z", "1/3\r2/3", has_ended=False)]
+    pods.outputs["worker"] = [OutputLine("2027-01-15T08:00:00Z", "1/3\r2/3", has_ended=False)]
     reader = pods.reader(tail=tail)
     assert list(reader.fresh(ended=False)) == []
-    pods.outputs["worker"] = [Line("2027-01-15T08:00:00Z", "1/3\r2/3\r3/3\r")]
+    pods.outputs["worker"] = [OutputLine("2027-01-15T08:00:00Z", "1/3\r2/3\r3/3\r")]
     pods.print("", "done", at="2027-01-15T08:00:01Z")
     assert [line.text for line in reader.fresh(ended=False)] == ["1/3", "2/3", "3/3", "", "done"]
 
 
 def test_a_line_without_an_end_is_the_last_one(pods: Pods) -> None:
-    pods.outputs["worker"] = [Line("2027-01-15T08:00:00Z", "Killed", has_ended=False)]
+    pods.outputs["worker"] = [OutputLine("2027-01-15T08:00:00Z", "Killed", has_ended=False)]
     assert [line.text for line in pods.reader().fresh(ended=True)] == ["Killed"]

@@ -10,7 +10,7 @@ from support.memory_clusters import MemoryCluster
 
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
-from paceline.model.jobs.quotas import QuotaUse, QuotaUses, Unit, Use
+from paceline.model.jobs.quotas import QuotaUnit, QuotaUse, QuotaUses, Use
 from paceline.services.cluster import quotas
 
 
@@ -18,7 +18,7 @@ def object_(name: str, namespace: str = "ads", **parts: Any) -> dict[str, Any]:
     return {"metadata": {"name": name, "namespace": namespace}, **parts}
 
 
-def looked(cluster: MemoryCluster, *made: tuple[kinds.Kind, dict[str, Any]]) -> QuotaUses:
+def looked(cluster: MemoryCluster, *made: tuple[kinds.ResourceKind, dict[str, Any]]) -> QuotaUses:
     async def look() -> QuotaUses:
         for kind, each in made:
             await cluster.create(kind, each)
@@ -39,9 +39,9 @@ def test_a_quota_says_what_is_taken_of_it() -> None:
     other = object_("team", "search", spec={"hard": {"pods": "1"}})
     found = looked(MemoryCluster(), (kinds.QUOTAS, quota), (kinds.QUOTAS, other))
     uses = (
-        Use(resource="count/trainingjobs.paceline.dev", unit=Unit.COUNT, used=None, hard=5.0),
-        Use(resource="limits.memory", unit=Unit.BYTES, used=4.0 * 2**30, hard=16.0 * 2**30),
-        Use(resource="requests.cpu", unit=Unit.CORES, used=2.5, hard=10.0),
+        Use(resource="count/trainingjobs.paceline.dev", unit=QuotaUnit.COUNT, used=None, hard=5.0),
+        Use(resource="limits.memory", unit=QuotaUnit.BYTES, used=4.0 * 2**30, hard=16.0 * 2**30),
+        Use(resource="requests.cpu", unit=QuotaUnit.CORES, used=2.5, hard=10.0),
     )
     assert found == QuotaUses(items=(QuotaUse(kind="ResourceQuota", name="team", uses=uses),))
     assert [each.share for each in uses] == [None, 0.25, 0.25]
@@ -60,8 +60,8 @@ def test_a_queue_of_kueue_says_who_waits_in_it() -> None:
     (queue,) = found.items
     assert (queue.kind, queue.pending, queue.admitted) == ("LocalQueue", 2, 1)
     assert [(use.resource, use.used, use.unit) for use in queue.uses] == [
-        ("cpu", 3.5, Unit.CORES),
-        ("nvidia.com/gpu", 2.0, Unit.COUNT),
+        ("cpu", 3.5, QuotaUnit.CORES),
+        ("nvidia.com/gpu", 2.0, QuotaUnit.COUNT),
     ]
     assert {use.hard for use in queue.uses} == {None}
 

@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 
 from paceline.control.events import Timer, TimerKind
-from paceline.control.reconciliations import Progress
+from paceline.control.reconciliations import ReconcileProgress
 from paceline.control.states import JobState, ReplicaState
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import records
-from paceline.services.cluster.records import Record
+from paceline.services.cluster.records import JobRecord
 
 SPEC = JobSpec(name="job", roles=(RoleSpec(role=Role.PS), RoleSpec(role=Role.WORKER, replicas=2)))
 FINAL = [each for each in ReplicaPhase if each.is_final]
@@ -31,7 +31,7 @@ REASONS = st.none() | st.builds(
 
 
 @st.composite
-def all_records(draw: st.DrawFn) -> Record:
+def all_records(draw: st.DrawFn) -> JobRecord:
     former = [each for each in FORMER if draw(st.booleans())]
     replicas = tuple(
         ReplicaState(
@@ -58,21 +58,21 @@ def all_records(draw: st.DrawFn) -> Record:
         message=draw(st.text(max_size=8)),
     )
     places = {replica: draw(st.sampled_from("ab")) for replica in SPEC.replicas() if draw(st.booleans())}
-    return Record(
-        progress=Progress(state=state, timers=timers),
+    return JobRecord(
+        progress=ReconcileProgress(state=state, timers=timers),
         places=places,
         resumed=draw(st.text(max_size=4)),
         changed=draw(st.text(max_size=4)),
     )
 
 
-def written(record: Record, **before: Any) -> dict[str, Any]:
+def written(record: JobRecord, **before: Any) -> dict[str, Any]:
     status = json.loads(json.dumps(records.status(record, before, generation=3, now=1.8e9)))
     return {name: value for name, value in status.items() if value is not None}
 
 
 @given(all_records())
-def test_what_is_written_reads_back_equal(record: Record) -> None:
+def test_what_is_written_reads_back_equal(record: JobRecord) -> None:
     assert records.read(written(record), SPEC) == record
 
 

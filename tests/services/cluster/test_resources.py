@@ -6,7 +6,7 @@ import dataclasses
 
 from support.operator_scenes import job
 
-from paceline.control.reconciliations import Progress
+from paceline.control.reconciliations import ReconcileProgress
 from paceline.control.states import ReplicaState, initial
 from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
@@ -22,7 +22,7 @@ def test_a_list_counts_only_replicas_that_the_job_still_has() -> None:
         for each in (ReplicaId(Role.WORKER, 2), ReplicaId(Role.EVALUATOR, 0))
     ]
     state = dataclasses.replace(state, replicas=(*state.replicas, *former))
-    record = records.Record(progress=Progress(state=state))
+    record = records.JobRecord(progress=ReconcileProgress(state=state))
     metadata = {"name": "clicks", "namespace": "default"}
     resource = {
         **custom_resources.resource(spec, "default"),

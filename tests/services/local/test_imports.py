@@ -18,7 +18,7 @@ from paceline.model.explanations.causes import Cause, Explanation
 from paceline.model.explanations.conclusions import Conclusion
 from paceline.model.jobs.runs import JobEvent, Relay
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
-from paceline.model.measures.recordings import Output, Recording
+from paceline.model.measures.recordings import OutputTail, Recording
 from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import jobs
@@ -45,7 +45,7 @@ def kept(api: jobs.Jobs) -> list[str]:
 
 
 def test_a_job_is_what_it_was(api: jobs.Jobs, whole: Recording, tmp_path: Path) -> None:
-    output = Output(replica=PS, attempt=1, lines=("hello", "two\nlines \x1b[31m<b>"))
+    output = OutputTail(replica=PS, attempt=1, lines=("hello", "two\nlines \x1b[31m<b>"))
     change = Relay(id=9, asked_at=whole.at - 9, source="kind: a\n", before="kind: b\n", done_at=whole.at - 8)
     given = dataclasses.replace(whole, output=(output,), changes=(change,))
     files.write(tmp_path / "a.parquet", given)

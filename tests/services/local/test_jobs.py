@@ -53,7 +53,7 @@ def ended(api: jobs.Jobs, run: Run, seconds: float = 240.0) -> Run:
 
 
 def output(run: Run, replica: ReplicaId) -> list[str]:
-    reader = logs.FolderReader(RunFolder.of(run), logs.Wanted(replica=replica.__eq__))
+    reader = logs.FolderReader(RunFolder.of(run), logs.LogSelection(replica=replica.__eq__))
     return [line.text for line in logs.lines(reader)]
 
 

@@ -17,7 +17,7 @@ from paceline.model.roles import Role
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.local import jobs
 from paceline.services.observing import capacities
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 
 GIB = 1 << 30
 
@@ -33,8 +33,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.fixture
-def lookout(api: jobs.Jobs) -> Lookout:
-    return Lookout(api, lambda: 0.0)
+def lookout(api: jobs.Jobs) -> LookCache:
+    return LookCache(api, lambda: 0.0)
 
 
 Spec = Callable[..., JobSpec]
@@ -46,7 +46,7 @@ def spec_of(name: str, *, workers: int = 2, policy: CpuPolicy = CpuPolicy.SHARED
     return dataclasses.replace(spec, roles=roles)
 
 
-def test_who_holds_what_of_this_machine(api: jobs.Jobs, lookout: Lookout) -> None:
+def test_who_holds_what_of_this_machine(api: jobs.Jobs, lookout: LookCache) -> None:
     filled_homes.fill(api.home, "runs", phase=JobPhase.RUNNING, spec=spec_of("runs"))
     filled_homes.fill(api.home, "ended", spec=spec_of("ended"))
     found = capacities.capacity(api, lookout)
@@ -60,7 +60,9 @@ def test_who_holds_what_of_this_machine(api: jobs.Jobs, lookout: Lookout) -> Non
     assert (hidden.nodes, hidden.holdings, hidden.waiting) == (found.nodes, (), ())
 
 
-def test_jobs_that_wait_stand_in_the_order_in_which_they_are_served(api: jobs.Jobs, lookout: Lookout) -> None:
+def test_jobs_that_wait_stand_in_the_order_in_which_they_are_served(
+    api: jobs.Jobs, lookout: LookCache
+) -> None:
     for name, priority in (("young", 0), ("urgent", 5)):
         spec = spec_of(name)
         spec = dataclasses.replace(spec, scheduling=dataclasses.replace(spec.scheduling, priority=priority))

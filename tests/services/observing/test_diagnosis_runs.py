@@ -83,7 +83,7 @@ def test_files_are_read_again_when_they_change(jobs: Jobs, monkeypatch: pytest.M
     read: list[str] = []
     original = sources.read
 
-    def counted(run: Path, name: str) -> sources.Reading:
+    def counted(run: Path, name: str) -> sources.TraceReading:
         read.append(name)
         return original(run, name)
 
@@ -110,7 +110,7 @@ def test_files_are_read_again_when_they_change(jobs: Jobs, monkeypatch: pytest.M
 
 
 def test_far_files_are_asked_for_now_and_then() -> None:
-    kept = recordings.KeptFiles()
+    kept = recordings.RunFilesCache()
     seconds = kept.FETCH_SECONDS
     assert [kept.are_old(at) for at in (0.0, 1.0, seconds - 1, seconds, seconds + 1)] == [
         True, False, False, True, False,
@@ -146,4 +146,4 @@ def test_traces_that_cannot_be_read_without_pyarrow_are_left_out(
     folder.mkdir(parents=True)
     (folder / "worker-0.1.parquet").touch()
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    assert recordings.KeptFiles().traces(tmp_path) == ()
+    assert recordings.RunFilesCache().traces(tmp_path) == ()

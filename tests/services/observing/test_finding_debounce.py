@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.model.explanations.causes import Cause, Explanation
 from paceline.model.explanations.findings import Severity
-from paceline.services.observing.finding_debounce import TO_APPEAR, TO_GO, Change, Watch
+from paceline.services.observing.finding_debounce import TO_APPEAR, TO_GO, FindingChange, FindingDebounce
 
 GIANT = Cause(
     name="giant-variable", what="The variable ids ...", severity=Severity.WARNING, subjects=("ids", "ps-0")
@@ -27,7 +27,7 @@ def explanation(*causes: Cause) -> Explanation:
     return Explanation(job="clicks", summary="clicks runs", causes=causes)
 
 
-def told(watch: Watch, looks: Sequence[Sequence[Cause]]) -> list[list[tuple[str, bool]]]:
+def told(watch: FindingDebounce, looks: Sequence[Sequence[Cause]]) -> list[list[tuple[str, bool]]]:
     return [
         [(each.cause.name, each.is_over) for each in watch.look(explanation(*causes))] for causes in looks
     ]
@@ -36,22 +36,22 @@ def told(watch: Watch, looks: Sequence[Sequence[Cause]]) -> list[list[tuple[str,
 def test_a_finding_is_told_in_its_second_look_and_over_in_the_third_without_it() -> None:
     there, gone = [("giant-variable", False)], [("giant-variable", True)]
     looks = [[GIANT], [GIANT], [GIANT], [], [], [GIANT], [], [], [], []]
-    assert told(Watch(), looks) == [[], there, [], [], [], [], [], [], gone, []]
+    assert told(FindingDebounce(), looks) == [[], there, [], [], [], [], [], [], gone, []]
 
 
 def test_once_is_nothing() -> None:
-    assert told(Watch(), [[GIANT], [], [GIANT], [], [GIANT]]) == [[]] * 5
+    assert told(FindingDebounce(), [[GIANT], [], [GIANT], [], [GIANT]]) == [[]] * 5
 
 
 def test_what_is_primary_comes_first_and_what_is_over_last() -> None:
-    watch = Watch()
+    watch = FindingDebounce()
     told(watch, [[HOT], [HOT], [], []])
     assert told(watch, [[GIANT, *SLOW]]) == [[("hot-ps", True)]]
     assert [each.cause for each in watch.look(explanation(GIANT, *SLOW))] == [GIANT, *SLOW]
 
 
 def test_a_finding_that_follows_from_another_is_not_over() -> None:
-    watch = Watch()
+    watch = FindingDebounce()
     told(watch, [[HOT], [HOT]])
     root = Cause(**{**_fields(GIANT), "effects": (HOT,)})
     assert told(watch, [[root]] * 4) == [[], [("giant-variable", False)], [], []]
@@ -59,7 +59,7 @@ def test_a_finding_that_follows_from_another_is_not_over() -> None:
 
 
 def test_what_cannot_be_judged_is_not_over() -> None:
-    watch = Watch()
+    watch = FindingDebounce()
     told(watch, [[GIANT], [GIANT]])
     for _ in range(9):
         assert watch.look(explanation(), unjudged={"giant-variable"}) == ()
@@ -67,7 +67,7 @@ def test_what_cannot_be_judged_is_not_over() -> None:
 
 
 def test_two_of_a_kind_are_told_apart_and_one_whose_subjects_grow_stays_itself() -> None:
-    watch = Watch()
+    watch = FindingDebounce()
     told(watch, [SLOW[:1], SLOW[:1]])
     assert told(watch, [SLOW, SLOW]) == [[], [("slow-host", False)]]
     wider = Cause(**{**_fields(SLOW[0]), "subjects": ("worker-0", "worker-7")})
@@ -77,8 +77,8 @@ def test_two_of_a_kind_are_told_apart_and_one_whose_subjects_grow_stays_itself()
 def test_mild_and_past_causes_are_not_told() -> None:
     mild = Cause(name="too-many-ps", what="...", severity=Severity.INFO)
     past = Cause(name="out-of-memory", what="...", is_past=True)
-    assert told(Watch(), [[mild, past]] * 4) == [[]] * 4
-    assert told(Watch(Severity.INFO), [[mild]] * 2)[-1] == [("too-many-ps", False)]
+    assert told(FindingDebounce(), [[mild, past]] * 4) == [[]] * 4
+    assert told(FindingDebounce(Severity.INFO), [[mild]] * 2)[-1] == [("too-many-ps", False)]
 
 
 def _fields(cause: Cause) -> dict[str, object]:
@@ -96,7 +96,7 @@ LOOKS = st.lists(
 def test_nothing_is_told_twice_without_having_gone_and_nothing_without_reason(
     looks: list[tuple[set[int], set[str]]],
 ) -> None:
-    watch = Watch()
+    watch = FindingDebounce()
     on: set[Cause] = set()
     history: dict[Cause, list[bool]] = {cause: [] for cause in CAUSES}
     for indices, unjudged in looks:
@@ -109,7 +109,7 @@ def test_nothing_is_told_twice_without_having_gone_and_nothing_without_reason(
         _check(changes, on, history)
 
 
-def _check(changes: Sequence[Change], on: set[Cause], history: dict[Cause, list[bool]]) -> None:
+def _check(changes: Sequence[FindingChange], on: set[Cause], history: dict[Cause, list[bool]]) -> None:
     assert [each.is_over for each in changes] == sorted(each.is_over for each in changes)
     for change in changes:
         assert (change.cause in on) is change.is_over

@@ -18,7 +18,7 @@ from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import jobs
 from paceline.services.observing.job_summaries import Keeper, Watched, trend
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 from paceline.stores import recordings
 
 RECORDING = (
@@ -54,13 +54,13 @@ def test_a_trend_has_all_examples(told: list[StepReport], stretches: int) -> Non
         assert sum(filter(None, found)) * width == pytest.approx(sum(each.examples or 0 for each in told))
 
 
-def keeping(api: jobs.Jobs, lookout: Lookout) -> Keeper:
+def keeping(api: jobs.Jobs, lookout: LookCache) -> Keeper:
     return Keeper(api.store, LOCAL, functools.partial(Watched, api, lookout), api.clock)
 
 
 @pytest.fixture
 def keeper(api: jobs.Jobs) -> Keeper:
-    return keeping(api, Lookout(api, lambda: 0.0))
+    return keeping(api, LookCache(api, lambda: 0.0))
 
 
 def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
 ) -> None:
     for name in ("good", "bad", "worse"):
         filled_homes.fill(api.home, name, loads=(0.5, 0.9), steps=3)
-    lookout = Lookout(api, lambda: 0.0)
+    lookout = LookCache(api, lambda: 0.0)
     look = lookout.look
 
     def broken(run: Run) -> object:

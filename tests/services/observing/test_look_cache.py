@@ -14,7 +14,7 @@ from paceline.errors import NotFound
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs
 from paceline.services.observing import diagnosis_runs, look_cache
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def counted(api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_many_who_ask_at_once_get_one_look(api: jobs.Jobs, counted: list[str]) -> None:
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
     now = [0.0]
-    lookout = Lookout(api, lambda: now[0])
+    lookout = LookCache(api, lambda: now[0])
     barrier = threading.Barrier(8)
 
     def ask(_: int) -> object:
@@ -54,7 +54,7 @@ def test_of_many_jobs_those_are_kept_that_were_asked_for_last(api: jobs.Jobs, co
     names = [f"job-{number}" for number in range(look_cache.MOST_JOBS + 1)]
     for name in names:
         filled_homes.fill(api.home, name, phase=JobPhase.RUNNING)
-    lookout = Lookout(api, lambda: 0.0)
+    lookout = LookCache(api, lambda: 0.0)
     for name in names:
         lookout.snapshot(api.get(name))
     lookout.snapshot(api.get(names[-1]))
@@ -64,7 +64,7 @@ def test_of_many_jobs_those_are_kept_that_were_asked_for_last(api: jobs.Jobs, co
 
 
 def test_a_job_that_is_not_there_any_more(api: jobs.Jobs) -> None:
-    lookout = Lookout(api, lambda: 0.0)
+    lookout = LookCache(api, lambda: 0.0)
     deleted = filled_homes.fill(api.home, "clicks")
     api.store.delete_run("clicks")
     with pytest.raises(NotFound):
@@ -75,7 +75,7 @@ def test_a_job_that_is_not_there_any_more(api: jobs.Jobs) -> None:
 
 def test_what_was_seen_before_its_end_is_no_look_at_a_job_that_has_ended(api: jobs.Jobs) -> None:
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
-    lookout = Lookout(api, lambda: 0.0)
+    lookout = LookCache(api, lambda: 0.0)
     before = lookout.course(api.get("clicks"))
     assert lookout.snapshot(api.get("clicks")).run.phase is JobPhase.RUNNING
     state = api.store.load_state("clicks")
@@ -88,7 +88,7 @@ def test_what_was_seen_before_its_end_is_no_look_at_a_job_that_has_ended(api: jo
 
 def test_another_job_of_a_name_is_another_job(api: jobs.Jobs) -> None:
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
-    lookout = Lookout(api, lambda: 0.0)
+    lookout = LookCache(api, lambda: 0.0)
     assert lookout.snapshot(api.get("clicks")).run.submitted_at == 1e9
     api.store.delete_run("clicks")
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING, submitted_at=2e9)
@@ -101,7 +101,7 @@ def test_a_caller_that_can_have_the_last_look_does_not_wait(
 ) -> None:
     filled_homes.fill(api.home, "clicks", phase=JobPhase.RUNNING)
     now = [0.0]
-    lookout = Lookout(api, lambda: now[0])
+    lookout = LookCache(api, lambda: now[0])
     first = lookout.snapshot(api.get("clicks"))
     now[0] += look_cache.SNAPSHOT_SECONDS
     begun, goes_on = threading.Event(), threading.Event()
@@ -133,7 +133,7 @@ def test_it_is_seen_anew_while_a_page_has_what_was_seen_last(
 ) -> None:
     filled_homes.fill(api.home, "clicks", phase=phase)
     now = [0.0]
-    see = getattr(Lookout(api, lambda: now[0]), name)
+    see = getattr(LookCache(api, lambda: now[0]), name)
     first = see(api.get("clicks"))
     goes_on = threading.Event()
     really = getattr(owner, name)

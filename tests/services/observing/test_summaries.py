@@ -17,7 +17,7 @@ from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.intervals import Interval, covered_seconds
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.observing import summaries
 
@@ -127,8 +127,8 @@ def test_the_load_of_a_single_ps_is_not_uneven_but_unknown() -> None:
 
 def test_the_last_evaluation_counts_field_by_field() -> None:
     evaluations = [
-        Evaluation(replica=WORKER0, attempt=1, at=START + 1, auc=0.7, log_loss=0.5),
-        Evaluation(replica=WORKER0, attempt=1, at=START + 2, auc=0.75),
+        EvaluationReport(replica=WORKER0, attempt=1, at=START + 1, auc=0.7, log_loss=0.5),
+        EvaluationReport(replica=WORKER0, attempt=1, at=START + 2, auc=0.75),
     ]
     summary = summaries.summarize(Recording(run=measured_runs.run(), at=START, evaluations=evaluations))
     assert (summary.auc, summary.log_loss, summary.accuracy) == (0.75, 0.5, None)

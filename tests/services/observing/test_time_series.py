@@ -18,7 +18,7 @@ from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import Role
 from paceline.services.local import jobs
 from paceline.services.observing import diagnosis_runs, time_series
-from paceline.services.observing.time_series import Course, CourseReader, Gauge
+from paceline.services.observing.time_series import Gauge, TimeSeries, TimeSeriesReader
 
 PS, WORKER = replica(Role.PS, 0), replica(Role.WORKER, 1)
 
@@ -38,7 +38,7 @@ class Sight:
         self.samples: list[Sample] = []
         self.steps: list[StepReport] = []
 
-    def look(self) -> diagnosis_runs.Look:
+    def look(self) -> diagnosis_runs.DiagnosisRun:
         since = -math.inf if self.run.phase.is_final else self.now - diagnosis_runs.REACH_SECONDS
         return diagnosis_runs.of(
             Recording(
@@ -59,13 +59,13 @@ def loads(seconds: Sequence[int], cores: float = 0.5) -> list[Sample]:
     ]
 
 
-def known(course: Course, gauge: Gauge) -> list[float]:
+def known(course: TimeSeries, gauge: Gauge) -> list[float]:
     return [float(each) for each in course.loads[gauge][0] if math.isfinite(each)]
 
 
 def test_what_is_seen_twice_counts_once(api: jobs.Jobs, run: Run) -> None:
     sight = Sight(run)
-    reader = CourseReader(api, run.name, sight.look)
+    reader = TimeSeriesReader(api, run.name, sight.look)
     for now in (5, 5, 8):
         sight.now = START + now
         sight.samples = loads(range(1, now + 1))
@@ -82,7 +82,7 @@ def test_what_is_seen_twice_counts_once(api: jobs.Jobs, run: Run) -> None:
 
 def test_cells_grow_with_the_job_and_the_store_tells_what_was_before(api: jobs.Jobs, run: Run) -> None:
     sight = Sight(run)
-    reader = CourseReader(api, run.name, sight.look)
+    reader = TimeSeriesReader(api, run.name, sight.look)
     sight.samples = loads(range(1, 100))
     sight.now = START + 100
     assert reader.course().grid.cell_seconds == 1
@@ -103,7 +103,7 @@ def test_trainers_whose_reports_are_still_to_come_do_not_make_it_slower(api: job
     for of, until in zip(trainers, (9, 6, 6), strict=True):
         sight.steps += [report(of, second, examples=10) for second in range(1, until + 1)]
     sight.now = START + 9
-    speed = CourseReader(api, run.name, sight.look).course().examples_per_second
+    speed = TimeSeriesReader(api, run.name, sight.look).course().examples_per_second
     assert list(speed[:6]) == [30.0] * 6
     assert numpy.isnan(speed[6:]).all()
 
@@ -111,7 +111,7 @@ def test_trainers_whose_reports_are_still_to_come_do_not_make_it_slower(api: job
 def test_a_job_that_has_ended_needs_no_store(api: jobs.Jobs, run: Run) -> None:
     sight = Sight(dataclasses.replace(run, name="gone", phase=JobPhase.SUCCEEDED, finished_at=START + 10))
     sight.samples, sight.now = loads(range(1, 10)), START + 9999
-    reader = CourseReader(api, "gone", sight.look)
+    reader = TimeSeriesReader(api, "gone", sight.look)
     assert reader.course().grid.cells == 10
     assert known(reader.course(), Gauge.CPU) == [0.5] * 9
 
@@ -121,12 +121,12 @@ def test_ends_that_only_some_trainers_are_in_say_nothing_of_all(api: jobs.Jobs, 
     for of, seconds in ((0, range(2, 11)), (1, range(1, 9))):
         sight.steps += [report(replica(Role.WORKER, of), second, examples=10) for second in seconds]
     sight.now = START + 10
-    speed = list(CourseReader(api, run.name, sight.look).course().examples_per_second)
+    speed = list(TimeSeriesReader(api, run.name, sight.look).course().examples_per_second)
     assert speed[1:9] == [20.0] * 7 + [10.0]
     assert math.isnan(speed[0])
     assert speed[9] == 10.0  # One has ended before.
 
 
 def test_a_job_that_has_not_started_has_no_course(api: jobs.Jobs, run: Run) -> None:
-    found = CourseReader(api, run.name, Sight(dataclasses.replace(run, started_at=None)).look).course()
+    found = TimeSeriesReader(api, run.name, Sight(dataclasses.replace(run, started_at=None)).look).course()
     assert (found.grid.cells, found.replicas, list(found.loss)) == (0, (), [])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.services.log_files import LogFile
 from paceline.services.operators import kept_outputs
 
@@ -46,7 +46,7 @@ def test_the_oldest_of_who_has_most_goes_first(outputs: dict[str, Path], tmp_pat
 def test_an_output_that_goes_on_is_written_behind_it(tmp_path: Path) -> None:
     path = tmp_path / "loud" / "a" / "1" / "logs" / "worker-0.1.log"
     file = LogFile(path)
-    first, second = (Line(f"2027-01-15T08:00:0{n}Z", "line " * 100) for n in (1, 2))
+    first, second = (OutputLine(f"2027-01-15T08:00:0{n}Z", "line " * 100) for n in (1, 2))
     file.append([first])
     kept_outputs.trim(tmp_path, 0)
     file.append([first, second])

@@ -15,12 +15,12 @@ from support.operator_scenes import JOBS, job
 
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Listing
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.cluster import runs
 from paceline.services.operators import operators
 from paceline.services.operators.operators import Operator
-from paceline.services.operators.rounds import Rounds
+from paceline.services.operators.rounds import CollectionRounds
 from paceline.specs.job_file import custom_resources
 from paceline.stores import open_store
 
@@ -34,7 +34,7 @@ class Guarded(MemoryCluster):
         self.trusted: set[Any] = set()
         self.kubelet = Kubelet(self)
 
-    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+    async def list(self, kind: ResourceKind, *, namespace: str | None = None, selector: str = "") -> Listing:
         is_guarded = kind in (JOBS, kinds.PODS, kinds.NODES) and namespace not in self.allowed
         if is_guarded and asyncio.current_task() not in self.trusted:
             raise ClusterError(f"{kind.plural} is forbidden", code=403, reason="Forbidden")
@@ -93,7 +93,9 @@ def test_one_that_it_may_not_look_at_keeps_the_others_not_waiting(
     cluster, url = Guarded("a"), f"sqlite:///{tmp_path / 'paceline.db'}"
 
     async def play(operator: Operator) -> None:
-        rounds = Rounds(cluster, operator, store_url=url, home=tmp_path, clock=time.time, keep_seconds=0.0)
+        rounds = CollectionRounds(
+            cluster, operator, store_url=url, home=tmp_path, clock=time.time, keep_seconds=0.0
+        )
         with open_store(url) as store:
             resource = cluster.objects["trainingjobs", "b", "clicks-b"]
             run = runs.run_name(resource, "b.uid-of-b/")

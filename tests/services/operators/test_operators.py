@@ -12,8 +12,8 @@ from support.kubelets import node, silence
 from support.operator_scenes import JOBS, is_worker, job, scene
 
 from paceline.engines.kubernetes import kinds, times
-from paceline.engines.kubernetes.clusters import ClusterError, Line
-from paceline.model.jobs.job_specs import FitPolicy, Scheduling
+from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
+from paceline.model.jobs.job_specs import FitPolicy, SchedulingSpec
 from paceline.rendering import labels
 from paceline.services.cluster.annotations import RESUME
 from paceline.services.operators import executions, reconcilers
@@ -66,7 +66,9 @@ def test_a_replica_that_would_fail_again_does_not_come_back() -> None:
     async def test() -> None:
         async with scene() as it:
             # A bar of progress does not end its line before the error.
-            said = Line("2027-01-15T08:00:00Z", "1/9\rModuleNotFoundError: No module named 'tensorflow'")
+            said = OutputLine(
+                "2027-01-15T08:00:00Z", "1/9\rModuleNotFoundError: No module named 'tensorflow'"
+            )
             it.cluster.outputs["clicks-worker-0-1"] = [said]
             it.kubelet.exit_code = lambda pod: 3 if pod["metadata"]["name"] == "clicks-worker-0-1" else None
             await it.submit(job())
@@ -283,8 +285,8 @@ def test_jobs_that_do_not_fit_together_run_one_after_the_other() -> None:
 def test_what_is_not_to_wait_for_room_fails_or_begins_at_once() -> None:
     async def test() -> None:
         async with scene(node("n0", cpu="2")) as it:
-            await it.submit(job("fails", scheduling=Scheduling(fit=FitPolicy.FAIL)))
-            await it.submit(job("begins", scheduling=Scheduling(fit=FitPolicy.OFF)))
+            await it.submit(job("fails", scheduling=SchedulingSpec(fit=FitPolicy.FAIL)))
+            await it.submit(job("begins", scheduling=SchedulingSpec(fit=FitPolicy.OFF)))
             await it.until_phase("failed", "fails")
             assert "it does not fit: 1 more" in it.status("fails")["message"]
             await it.until_phase("running", "begins")
@@ -403,7 +405,7 @@ def test_more_workers_than_there_is_room_for_leave_the_job_as_it_is_until_there_
 
 
 def queued() -> Any:
-    return job(scheduling=Scheduling(queue="night"))
+    return job(scheduling=SchedulingSpec(queue="night"))
 
 
 def test_a_job_of_a_queue_that_is_not_there_waits_and_says_so() -> None:
@@ -417,7 +419,7 @@ def test_a_job_of_a_queue_that_is_not_there_waits_and_says_so() -> None:
 
 
 @pytest.mark.parametrize("kind", [kinds.LOCAL_QUEUES, kinds.OLD_LOCAL_QUEUES], ids=lambda kind: kind.version)
-def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too(kind: kinds.Kind) -> None:
+def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too(kind: kinds.ResourceKind) -> None:
     async def test() -> None:
         async with scene(node("n0", cpu="1")) as it:  # the queue decides, not what fits
             queue = {"metadata": {"name": "night", "namespace": "default"}}

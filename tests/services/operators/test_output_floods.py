@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from support.examples import examples
 
 from paceline.agent import oddities
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.services import log_files
-from paceline.services.log_files import LogFile, Piece
+from paceline.services.log_files import LogFile, OutputPiece
 from paceline.services.operators import output_floods
 from paceline.services.operators.output_floods import FloodWatch
 
@@ -49,7 +49,7 @@ class Container:
         self._written = 0
         self._file_began = 0
 
-    def shown(self, until: float, since: str) -> list[Line]:
+    def shown(self, until: float, since: str) -> list[OutputLine]:
         while (next_rotation := self._rotations + ROTATION_SECONDS) <= until - START:
             self._rotations = next_rotation
             count = self._count(START + next_rotation)
@@ -58,7 +58,7 @@ class Container:
         total = self._count(until)
         first = max(self._file_began, total - log_files.MAX_LINES)
         times = (moment(self._at(number)) for number in range(first, total))
-        return [Line(at, self._text) for at in times if at >= since]
+        return [OutputLine(at, self._text) for at in times if at >= since]
 
     _rotations = 0.0
 
@@ -125,7 +125,7 @@ def test_what_is_said_was_seen_at_each_look(looks: list[tuple[int, float, float]
     speeds = []
     for size, gap, seconds in looks:
         now += gap
-        piece = Piece(size, now + skew - seconds, now + skew)
+        piece = OutputPiece(size, now + skew - seconds, now + skew)
         speeds.append(size / max(1e-3, max(now, piece.until) - piece.since))
         said = watch.look(piece, now)
         if said is not None:

@@ -19,7 +19,7 @@ from support.operator_scenes import JOBS, Scene, job, scene
 from support.recorded import text
 
 from paceline.engines.kubernetes import kinds, loops
-from paceline.engines.kubernetes.clusters import ClusterError, Line
+from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 from paceline.engines.local.folders import RunFolder
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
@@ -28,7 +28,7 @@ from paceline.services.cluster import runs
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.operators import output_floods, rounds
-from paceline.services.operators.rounds import Rounds
+from paceline.services.operators.rounds import CollectionRounds
 from paceline.stores import Store, open_store
 
 WORKER = ReplicaId(Role.WORKER, 0)
@@ -54,12 +54,12 @@ class Kept:
         self.home = home
         self.url = f"sqlite:///{home / 'paceline.db'}"
         self.agents: dict[str, PodAgent] = {}
-        self.rounds: Rounds | None = None
+        self.rounds: CollectionRounds | None = None
         self._task: asyncio.Task[None] | None = None
 
     def start(self, *, keep_seconds: float = 3600.0) -> None:
         assert self.scene.operator is not None
-        self.rounds = Rounds(
+        self.rounds = CollectionRounds(
             self.scene.cluster, self.scene.operator, store_url=self.url, home=self.home, clock=time.time,
             keep_seconds=keep_seconds,
         )  # fmt: skip
@@ -121,7 +121,7 @@ async def keeping(home: Path) -> AsyncIterator[Kept]:
 
 def printed(folder: Path, wanted: Callable[[ReplicaId], bool] = lambda replica: True) -> list[str]:
     """Return what is kept of the output of a run's replicas."""
-    reader = logs.FolderReader(RunFolder(folder), logs.Wanted(replica=wanted))
+    reader = logs.FolderReader(RunFolder(folder), logs.LogSelection(replica=wanted))
     return [line.text for line in logs.lines(reader)]
 
 
@@ -186,11 +186,11 @@ def test_samples_steps_and_output_outlive_the_pods(tmp_path: Path) -> None:
         async with keeping(tmp_path) as kept:
             cluster = kept.scene.cluster
             agent = kept.agent("clicks-worker-0-1")
-            cluster.outputs["clicks-worker-0-1"] = [Line("2027-01-15T08:00:00Z", "begun")]
+            cluster.outputs["clicks-worker-0-1"] = [OutputLine("2027-01-15T08:00:00Z", "begun")]
             kept.start()
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             await kept.until(lambda store: store.step_reports(kept.run(store)))
-            cluster.outputs["clicks-worker-0-1"].append(Line("2027-01-15T08:00:09Z", "done"))
+            cluster.outputs["clicks-worker-0-1"].append(OutputLine("2027-01-15T08:00:09Z", "done"))
             agent.finish()
             await kept.scene.until(lambda: not agent.is_alive(), "it was not let go")
             kept.scene.kubelet.exit_code = lambda pod: 0
@@ -222,7 +222,7 @@ def test_another_operator_goes_on_where_one_was_killed(tmp_path: Path) -> None:
             agent = kept.agent("clicks-worker-0-1")
             output = kept.scene.cluster.outputs["clicks-worker-0-1"] = []
             for number in range(5):
-                output.append(Line(f"2027-01-15T08:00:0{number}Z", f"line {number}"))
+                output.append(OutputLine(f"2027-01-15T08:00:0{number}Z", f"line {number}"))
                 before = len(agent.lines("step"))
                 kept.start()
                 await kept.until(
@@ -256,7 +256,7 @@ def test_a_flood_of_output_is_said_once_whichever_operator_looks(
         async with keeping(tmp_path) as kept:
             cluster = kept.scene.cluster
             kept.agent("clicks-worker-0-1")
-            cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+            cluster.outputs["clicks-ps-0-1"] = [OutputLine("2027-01-15T08:00:00Z", "serving")]
             looks: list[int] = []
 
             def print_more(verb: str, plural: str, name: str) -> None:
@@ -264,7 +264,7 @@ def test_a_flood_of_output_is_said_once_whichever_operator_looks(
                     looks.append(len(looks))
                     now = datetime.datetime.now(datetime.UTC)
                     output = cluster.outputs.setdefault(name, [])
-                    output.append(Line(f"{now:%Y-%m-%dT%H:%M:%S.%f}Z", "x" * 100_000))
+                    output.append(OutputLine(f"{now:%Y-%m-%dT%H:%M:%S.%f}Z", "x" * 100_000))
 
             cluster.trouble = print_more
             for _ in range(2):  # Another operator goes on.
@@ -300,7 +300,7 @@ def test_a_broken_store_and_silent_pods_disturb_no_job(
             await kept.scene.until(lambda: counters.failures > 2)
             (tmp_path / "paceline.db").rmdir()
             # No agent answers in the pods; their output is kept all the same.
-            kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+            kept.scene.cluster.outputs["clicks-ps-0-1"] = [OutputLine("2027-01-15T08:00:00Z", "serving")]
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:
                 folder = Path(runs.find(store, SCOPE, "clicks").directory)
@@ -424,7 +424,7 @@ def _elsewhere() -> dict[str, Any]:
 def test_runs_are_forgotten_in_time(tmp_path: Path) -> None:
     async def play() -> None:
         async with keeping(tmp_path) as kept:
-            kept.scene.cluster.outputs["clicks-ps-0-1"] = [Line("2027-01-15T08:00:00Z", "serving")]
+            kept.scene.cluster.outputs["clicks-ps-0-1"] = [OutputLine("2027-01-15T08:00:00Z", "serving")]
             kept.start(keep_seconds=0.5)
             await kept.until(lambda store: store.run_names_like(f"{SCOPE}clicks/"))
             with open_store(kept.url) as store:

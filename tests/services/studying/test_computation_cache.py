@@ -14,7 +14,7 @@ from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.services.observing import look_cache
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 from paceline.services.studying import computation_cache, predictions
 from paceline.services.studying.computation_cache import Advisor
 
@@ -31,8 +31,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def lookout(api: jobs.Jobs, clock: Clock) -> Lookout:
-    return look_cache.Lookout(api, clock)
+def lookout(api: jobs.Jobs, clock: Clock) -> LookCache:
+    return look_cache.LookCache(api, clock)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def run_of(home: state_dirs.Home, name: str, phase: JobPhase = JobPhase.SUCCEEDE
 
 
 def test_of_a_job_that_has_ended_it_is_computed_once(
-    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+    api: jobs.Jobs, lookout: LookCache, clock: Clock, computed: list[str]
 ) -> None:
     advisor, run = Advisor(clock), run_of(api.home, "done")
     found = {advisor.model(None, run, lookout).result(timeout=240) for _ in range(3)}
@@ -66,7 +66,7 @@ def test_of_a_job_that_has_ended_it_is_computed_once(
 
 
 def test_of_a_job_that_runs_it_grows_old(
-    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+    api: jobs.Jobs, lookout: LookCache, clock: Clock, computed: list[str]
 ) -> None:
     advisor, run = Advisor(clock), run_of(api.home, "runs", JobPhase.RUNNING)
     assert advisor.model(None, run, lookout).result(timeout=240) == "model 1"
@@ -81,7 +81,7 @@ def test_of_a_job_that_runs_it_grows_old(
 
 
 def test_what_could_not_be_computed_is_tried_again(
-    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+    api: jobs.Jobs, lookout: LookCache, clock: Clock, computed: list[str]
 ) -> None:
     advisor, run = Advisor(clock), run_of(api.home, "unmeasured")
     with pytest.raises(InvalidInput):
@@ -99,7 +99,7 @@ def test_what_could_not_be_computed_is_tried_again(
 
 
 def test_as_many_are_kept_as_people_look_at(
-    api: jobs.Jobs, lookout: Lookout, clock: Clock, computed: list[str]
+    api: jobs.Jobs, lookout: LookCache, clock: Clock, computed: list[str]
 ) -> None:
     advisor = Advisor(clock)
     runs = [run_of(api.home, f"done-{number}") for number in range(computation_cache.MOST_JOBS + 1)]

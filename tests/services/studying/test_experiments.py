@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from support import paced_jobs
 
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.studies.experiments import Experiment, Variant
 from paceline.services.local import jobs
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner
 from paceline.services.studying.trials import LABEL
 from paceline.stores import recordings
-from paceline.tuning.comparisons import Verdict, compared
+from paceline.tuning.comparisons import VariantVerdict, compared
 
 RECORDINGS = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
 
 
 def variant(name: str, **values: object) -> Variant:
-    changes = (Change(path=("spec", "training", field), value=value) for field, value in values.items())
+    changes = (FieldChange(path=("spec", "training", field), value=value) for field, value in values.items())
     return Variant(name=name, changes=tuple(changes))
 
 
@@ -51,7 +51,7 @@ def test_variants_are_run_compared_and_not_run_again(api: jobs.Jobs, tmp_path: P
     done = Runner(store=api.store, measure=experiments.on_engine(api, begun)).run(begun)
     baseline, fused, same, short = compared(done)
     assert [each.verdict for each in (baseline, fused, short)] == [
-        Verdict.BASELINE, Verdict.FASTER, Verdict.FAILED,
+        VariantVerdict.BASELINE, VariantVerdict.FASTER, VariantVerdict.FAILED,
     ]  # fmt: skip
     # What one run of each can tell of two that are the same is chance, but not as much as fusing brings.
     assert fused.times is not None
@@ -69,7 +69,7 @@ def test_variants_are_run_compared_and_not_run_again(api: jobs.Jobs, tmp_path: P
 def test_a_simulated_experiment_runs_nothing(api: jobs.Jobs, tmp_path: Path) -> None:
     like = recordings.read(RECORDINGS / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet")
     small = Variant(name="small", changes=())
-    large = Variant(name="large", changes=(Change(path=("spec", "roles", "ps", "cpu"), value="500m"),))
+    large = Variant(name="large", changes=(FieldChange(path=("spec", "roles", "ps", "cpu"), value="500m"),))
     asked = dataclasses.replace(
         experiment(tmp_path, small, large), source=like.run.source, seconds=20.0, repeats=2
     )
@@ -80,6 +80,6 @@ def test_a_simulated_experiment_runs_nothing(api: jobs.Jobs, tmp_path: Path) -> 
     # Its healthy twin, with 0.5 cores for each PS, is 4.2 times as fast in truth.
     assert then.times is not None
     assert 3.0 < then.times[0] < 5.5
-    assert then.verdict is Verdict.FASTER
+    assert then.verdict is VariantVerdict.FASTER
     assert first.causes == ("ps-cpu-bound",)
     assert "ps-cpu-bound" not in then.causes

@@ -16,7 +16,7 @@ from paceline.errors import Conflict
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures.probes import Probe, Unit, Verdict
+from paceline.model.measures.probes import PartVerdict, Probe, RateUnit
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import windows
 from paceline.services.local import jobs
@@ -39,7 +39,7 @@ def prober(api: jobs.Jobs, **fields: object) -> Prober:
 
 
 def binding(found: Probe) -> list[str]:
-    return [each.part.name for each in found.elasticities if each.verdict is Verdict.BINDS]
+    return [each.part.name for each in found.elasticities if each.verdict is PartVerdict.BINDS]
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_binds_is_named_and_all_is_put_back(
     found = prober(api, tell=lambda _, doing: told.append(doing)).probe(run.name)
     assert binding(found) == named
     assert found.ended == probes.ALL_KNOWN
-    assert found.unit is Unit.EXAMPLES
+    assert found.unit is RateUnit.EXAMPLES
     assert probes.newest(api, run.name) == found
     assert [group_files.cores(run, f"ps-{index}") for index in range(2)] == [0.5, 0.5]
     assert [group_files.cores(run, f"worker-{index}") for index in range(2)] == [0.3, 0.3]
@@ -63,7 +63,7 @@ def test_what_binds_is_named_and_all_is_put_back(
     if named:
         alone = [cut for cut in found.cuts if cut.part.targets == ("ps-0",)]
         assert not alone, "one cut of both servers tells which of them feels it"
-        (own,) = (each for each in found.elasticities if each.verdict is Verdict.BINDS)
+        (own,) = (each for each in found.elasticities if each.verdict is PartVerdict.BINDS)
         assert own.value == pytest.approx(1.0, abs=0.1)
     (only,) = api.recording(run.name).probes
     assert only == found

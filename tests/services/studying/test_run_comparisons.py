@@ -12,18 +12,18 @@ from paceline.errors import InvalidInput, NotFound
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import StepReport
 from paceline.services.local import jobs
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 from paceline.services.studying import run_comparisons
 from paceline.stores import recordings
-from paceline.tuning.comparisons import Verdict
+from paceline.tuning.comparisons import VariantVerdict
 
 RECORDINGS = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
 SLOW = "ps-cpu-bound.gross.deepfm-large-plain-4.parquet"
 
 
 @pytest.fixture
-def lookout(api: jobs.Jobs) -> Lookout:
-    return Lookout(api, lambda: 0.0)
+def lookout(api: jobs.Jobs) -> LookCache:
+    return LookCache(api, lambda: 0.0)
 
 
 def kept(api: jobs.Jobs, folder: Path, recording: Recording, name: str) -> str:
@@ -45,14 +45,14 @@ def _more(report: StepReport, times: float) -> StepReport:
 
 
 def test_what_is_as_fast_is_no_different_and_what_is_not_is(
-    api: jobs.Jobs, lookout: Lookout, tmp_path: Path
+    api: jobs.Jobs, lookout: LookCache, tmp_path: Path
 ) -> None:
     slow = recordings.read(RECORDINGS / SLOW)
     for name, times in (("first", 1.0), ("same", 1.01), ("fast", 3.0), ("slow", 0.3)):
         kept(api, tmp_path, times_as_fast(slow, times), name)
     found = run_comparisons.compared(api, lookout, ["first", "same", "fast", "slow", "same"])
     assert [each.verdict for each in found.sides] == [
-        Verdict.BASELINE, Verdict.NOT_ENOUGH, Verdict.FASTER, Verdict.SLOWER,
+        VariantVerdict.BASELINE, VariantVerdict.NOT_ENOUGH, VariantVerdict.FASTER, VariantVerdict.SLOWER,
     ]  # fmt: skip
     first, same, fast, _ = found.sides
     assert first.times is None
@@ -69,16 +69,16 @@ def test_what_is_as_fast_is_no_different_and_what_is_not_is(
     assert first.facts["engine"] == "local"
 
 
-def test_a_run_that_made_no_steps_is_not_measured(api: jobs.Jobs, lookout: Lookout, tmp_path: Path) -> None:
+def test_a_run_that_made_no_steps_is_not_measured(api: jobs.Jobs, lookout: LookCache, tmp_path: Path) -> None:
     kept(api, tmp_path, recordings.read(RECORDINGS / SLOW), "first")
     filled_homes.fill(api.home, "census")
     found = run_comparisons.compared(api, lookout, ["first", "census"]).sides[1]
     assert (found.speed, found.times, found.loss, found.auc) == (None, None, None, None)
-    assert found.verdict is Verdict.NOT_ENOUGH
+    assert found.verdict is VariantVerdict.NOT_ENOUGH
     assert found.diff
 
 
-def test_what_cannot_be_compared(api: jobs.Jobs, lookout: Lookout) -> None:
+def test_what_cannot_be_compared(api: jobs.Jobs, lookout: LookCache) -> None:
     with pytest.raises(NotFound):
         run_comparisons.compared(api, lookout, ["no-such-job"])
     with pytest.raises(InvalidInput, match="too many"):

@@ -12,13 +12,13 @@ from support.cases import START
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.runs import SEEN, JobEvent
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
 from paceline.model.studies.tunings import Objective
 from paceline.model.variables import saved_plans
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 from paceline.modelling.forecasts import Forecast
 from paceline.services import variable_plans
@@ -50,7 +50,9 @@ def job(
     made = cases.recording(
         loads, roles=CORES, steps={"worker-0": cases.STEPS | {"steps": 10, "examples": 640}},
         spec={"command": COMMAND, "training": training}, facts=(("cores", "8"),),
-        plan=plan(variables or (TABLE, KERNEL), servers=2, cut=Cut(), rule=PlacementRule.BALANCED),
+        plan=plan(
+            variables or (TABLE, KERNEL), servers=2, cut=RowPartitioning(), rule=PlacementRule.BALANCED
+        ),
     )  # fmt: skip
     source = specs.dump_job(made.run.spec)
     said = JobEvent(
@@ -65,8 +67,8 @@ def job(
     )
 
 
-def change(path: str, value: Any) -> Change:
-    return Change(path=("spec", *path.split(".")), value=value)
+def change(path: str, value: Any) -> FieldChange:
+    return FieldChange(path=("spec", *path.split(".")), value=value)
 
 
 def told(recording: Recording, **changes: Any) -> Forecast:

@@ -11,7 +11,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.studying import trials
-from paceline.services.studying.trials import Times
+from paceline.services.studying.trials import TrialTimes
 
 ONE, TWO = ReplicaId(Role.WORKER, 0), ReplicaId(Role.WORKER, 1)
 
@@ -50,7 +50,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials, "_STORED_SECONDS", 0.2)
 
 
-TIMES = Times(start_seconds=1.0, settle_seconds=0.0, window_seconds=1.5)
+TIMES = TrialTimes(start_seconds=1.0, settle_seconds=0.0, window_seconds=1.5)
 RUN: Any = SimpleNamespace(name="clicks")
 
 

@@ -16,17 +16,17 @@ from paceline import specs
 from paceline.engines.local import machines
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, InvalidInput
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Objective, Quality, Tuning
 from paceline.services.local import jobs
 from paceline.services.studying import studies, tunings
 from paceline.services.studying.live_changes import Changer
-from paceline.services.studying.trials import LABEL, Bed, Doing, Times
+from paceline.services.studying.trials import LABEL, TrialActivity, TrialRunner, TrialTimes
 from paceline.services.studying.tunings import Tuner
 from paceline.tuning import searches
 
-QUICK = Times(start_seconds=300.0, settle_seconds=0.3, window_seconds=1.5)
+QUICK = TrialTimes(start_seconds=300.0, settle_seconds=0.3, window_seconds=1.5)
 
 
 def begun(api: jobs.Jobs, folder: Path, most_trials: int = 8) -> Tuning:
@@ -40,7 +40,7 @@ def begun(api: jobs.Jobs, folder: Path, most_trials: int = 8) -> Tuning:
 def test_what_helps_is_kept_and_what_does_not_is_undone(api: jobs.Jobs, tmp_path: Path) -> None:
     said: list[str] = []
 
-    def tell(tuning: Tuning, doing: Doing | None) -> None:
+    def tell(tuning: Tuning, doing: TrialActivity | None) -> None:
         said.append(doing.what if doing else "")
         if doing is None:
             run = api.get(tuning.finished[-1].run)
@@ -112,7 +112,7 @@ def test_a_slow_job_is_measured_and_learns_in_one_run(api: jobs.Jobs, tmp_path: 
     script.write_text(f"{before}{counted}{ends}{after}")
     said: list[str] = []
 
-    def tell(_: Tuning, doing: Doing | None) -> None:
+    def tell(_: Tuning, doing: TrialActivity | None) -> None:
         if doing is not None and said[-1:] != [doing.what]:
             said.append(doing.what)
 
@@ -131,7 +131,9 @@ def test_a_slow_job_is_measured_and_learns_in_one_run(api: jobs.Jobs, tmp_path: 
 
 
 def test_a_run_outlasts_its_measurement_if_it_is_slow(api: jobs.Jobs, tmp_path: Path) -> None:
-    bed = Bed(jobs=api, base=tmp_path, study="s", times=Times(settle_seconds=4, window_seconds=8))
+    bed = TrialRunner(
+        jobs=api, base=tmp_path, study="s", times=TrialTimes(settle_seconds=4, window_seconds=8)
+    )
     assert bed.outlasts(60_000, 2_000, 512)
     assert not bed.outlasts(60_000, 20_000, 512)
     # Fifty steps of 1,000 examples take 25 s.
@@ -166,7 +168,7 @@ def test_a_job_that_does_not_train_is_not_tuned(api: jobs.Jobs, tmp_path: Path) 
 
 def test_a_script_that_does_not_end_where_it_should_is_stopped(api: jobs.Jobs, tmp_path: Path) -> None:
     source = paced_jobs.source(tmp_path)
-    bed = Bed(jobs=api, base=tmp_path, study="s", times=QUICK)
+    bed = TrialRunner(jobs=api, base=tmp_path, study="s", times=QUICK)
     assert bed.learn(source, "learns", 20_000) is None
     assert api.get("learns").phase.is_final
 
@@ -218,7 +220,7 @@ def test_a_job_that_runs_is_changed_and_goes_back_if_that_is_no_better(
     spec = specs.parse_job(paced_jobs.source(tmp_path))
     run = api.submit(spec.spec, source=spec.text, base=tmp_path)
     value = True if kept else 6
-    change = Change(path=("spec", "training", field), value=value)
+    change = FieldChange(path=("spec", "training", field), value=value)
     proposal = Proposal(name=field, what="", changes=(change,), gain=None, basis="")
     done = Changer(jobs=api, objective=Objective(), times=QUICK).change(run.name, proposal)
     assert done.judgement.kept is kept
@@ -241,7 +243,7 @@ def test_what_needs_no_restart_is_tried_within_the_run(
     """The job makes as many examples as the cores of ps-0 let it, from those that it began with: a new run
     with more cores would be no faster.
     """
-    change = Change(path=("spec", "roles", "ps", "cpu"), value="1")
+    change = FieldChange(path=("spec", "roles", "ps", "cpu"), value="1")
     gain = Gain(low=1.5, high=2.5)
     more = Proposal(name="cores", what="more cores", changes=(change,), gain=gain, basis="")
     monkeypatch.setattr(tunings.proposals, "proposals", lambda *_, **__: [more])

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.specs.edits import assignments
 
 
@@ -30,7 +30,7 @@ from paceline.specs.edits import assignments
     ],
 )
 def test_a_field_is_a_path_below_the_spec(text: str, path: tuple[str, ...], value: object) -> None:
-    assert assignments.change(text) == Change(path=path, value=value)
+    assert assignments.change(text) == FieldChange(path=path, value=value)
 
 
 @pytest.mark.parametrize("text", ["", "ps", "=4", "ps..cpu=1", "ps.cpu=[1", "ps.cpu=\x00"])

@@ -17,7 +17,7 @@ from support.job_texts import VALUES, Path, Text, json_texts, texts
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.specs.edits import edits
 from paceline.specs.job_file import custom_resources, dumping
 from paceline.specs.yaml_text import documents
@@ -25,8 +25,8 @@ from paceline.specs.yaml_text import documents
 _NEEDED = ((), ("metadata",), ("spec",), ("spec", "roles"), ("spec", "training"))
 
 
-def change(path: str, value: Any) -> Change:
-    return Change(path=tuple(path.split(".")), value=value)
+def change(path: str, value: Any) -> FieldChange:
+    return FieldChange(path=tuple(path.split(".")), value=value)
 
 
 def made(source: str, *changes: tuple[str, Any]) -> str:
@@ -39,9 +39,9 @@ def plain(data: Any) -> Any:
         return {key: plain(value) for key, value in data.items()}
     if isinstance(data, list):
         return [plain(value) for value in data]
-    convert: dict[documents.Kind, Any] = {
-        documents.Kind.TEXT: str, documents.Kind.INTEGER: int, documents.Kind.FLOAT: float,
-        documents.Kind.BOOLEAN: "true".__eq__, documents.Kind.NULL: lambda _: None,
+    convert: dict[documents.ScalarKind, Any] = {
+        documents.ScalarKind.TEXT: str, documents.ScalarKind.INTEGER: int, documents.ScalarKind.FLOAT: float,
+        documents.ScalarKind.BOOLEAN: "true".__eq__, documents.ScalarKind.NULL: lambda _: None,
     }  # fmt: skip
     return convert[data.kind](data.text)
 
@@ -89,7 +89,7 @@ def test_a_text_says_what_it_should(data: st.DataObject, text: Text) -> None:
         path, value = data.draw(_changes(wanted))
         after = applied(wanted, path, value)
         assume(after)
-        changes.append(Change(path=path, value=value))
+        changes.append(FieldChange(path=path, value=value))
         wanted = after
     assert said(edits.edited(source, changes)) == json.dumps(wanted, sort_keys=True)
 
@@ -100,7 +100,7 @@ def test_lines_of_other_fields_stay_as_they_are(data: st.DataObject, text: Text)
     path, value = data.draw(_changes(text.data))
     after = applied(text.data, path, value)
     assume(after)
-    lines = edits.edited(text.text, [Change(path=path, value=value)]).split("\n")
+    lines = edits.edited(text.text, [FieldChange(path=path, value=value)]).split("\n")
     # A field that is last in a mapping with braces may have a comma more or less.
     left = iter(line.removesuffix("\r").replace(",", "") for line in lines)
     others = [line.replace(",", "") for owner, line in text.lines if not _is_near(owner, path)]
@@ -118,7 +118,7 @@ def _is_near(owner: Path, path: Path) -> bool:
 def test_comments_survive_a_leaf_that_is_set(data: st.DataObject, text: Text) -> None:
     path, value = data.draw(_changes(text.data))
     assume(value is not None and not isinstance(_at(text.data, path), dict | list))
-    after = edits.edited(text.text, [Change(path=path, value=value)])
+    after = edits.edited(text.text, [FieldChange(path=path, value=value)])
     assert after.count("# c") >= text.text.count("# c")
     for number in range(1, 50):
         assert (f"# comment {number}\n" in f"{after}\n".replace("\r", "")) >= (
@@ -136,9 +136,11 @@ def _at(data: Any, path: Path) -> Any:
 @given(texts() | json_texts())
 def test_without_changes_a_text_stays_as_it_is(text: Text) -> None:
     same = [
-        Change(path=(key,), value=value) for key, value in text.data.items() if isinstance(value, str | bool)
+        FieldChange(path=(key,), value=value)
+        for key, value in text.data.items()
+        if isinstance(value, str | bool)
     ]
-    for changes in ((), same, [Change(path=("nowhere", "at all"), value=None)]):
+    for changes in ((), same, [FieldChange(path=("nowhere", "at all"), value=None)]):
         assert edits.edited(text.text, changes) == text.text
         assert edits.diff(text.text, changes) == ""
     assert edits.edited("\ufeff" + text.text, same) == "\ufeff" + text.text
@@ -285,7 +287,7 @@ def test_what_cannot_be_changed_is_said(source: str, path: str, value: Any, plac
 
 def test_the_whole_file_is_no_field() -> None:
     with pytest.raises(InvalidInput, match="a change names a field"):
-        edits.edited("a: 1\n", [Change(path=(), value={"b": 1})])
+        edits.edited("a: 1\n", [FieldChange(path=(), value={"b": 1})])
 
 
 @pytest.mark.parametrize("value", [object(), float("nan"), {"a": None}, b"x"])

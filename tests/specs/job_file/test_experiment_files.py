@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.specs.job_file import experiment_files
 from paceline.specs.yaml_text.problems import JobFileError
 
@@ -44,9 +44,9 @@ def test_variants_and_a_matrix_are_combined(tmp_path: Path) -> None:
         "apart, ps.replicas=1, worker.cpu=500m", "apart, ps.replicas=2, worker.cpu=500m",
     ]  # fmt: skip
     assert found.variants[1].changes == (
-        Change(path=("spec", "placement", "strategy"), value="colocate"),
-        Change(path=("spec", "roles", "ps", "replicas"), value=2),
-        Change(path=("spec", "roles", "worker", "cpu"), value="500m"),
+        FieldChange(path=("spec", "placement", "strategy"), value="colocate"),
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=2),
+        FieldChange(path=("spec", "roles", "worker", "cpu"), value="500m"),
     )
     assert (found.name, found.repeats, found.seconds, found.source) == ("scenes", 2, 7.5, JOB)
     assert found.baseline == found.variants[0].name

@@ -5,7 +5,7 @@ import yaml
 
 from paceline import errors, specs
 from paceline.model.variables import saved_plans
-from paceline.model.variables.variable_plans import Cut, PlacementRule, plan
+from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 PLAN = plan(
@@ -16,7 +16,7 @@ PLAN = plan(
         Variable(name="bias", shape=()),
     ],
     servers=2,
-    cut=Cut(),
+    cut=RowPartitioning(),
     rule=PlacementRule.BALANCED,
 )
 JOB = """

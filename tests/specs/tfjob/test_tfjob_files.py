@@ -28,7 +28,7 @@ from paceline.model.jobs.job_specs import (
     SuccessPolicy,
     Volume,
 )
-from paceline.model.jobs.placements import Placement, PlacementStrategy, Toleration
+from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings
@@ -264,7 +264,7 @@ jobs = st.builds(
         )
     ),
     placement=st.builds(
-        Placement,
+        PodPlacement,
         strategy=st.sampled_from(PlacementStrategy),
         node_selector=st.dictionaries(st.just("disk"), st.just("ssd")),
         tolerations=st.lists(st.just(Toleration(key="gpu", operator="Exists")), max_size=1).map(tuple),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from paceline.specs.job_file import dumping
 from paceline.specs.yaml_text import plain_texts
-from paceline.specs.yaml_text.writings import Style, text
+from paceline.specs.yaml_text.writings import YamlStyle, text
 
 #: To go-yaml, by which kubectl and Helm read, these are no texts: tried with v2.4 and v3.0.
 MISREAD = (
@@ -60,7 +60,7 @@ GO_FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 def test_what_may_be_read_as_something_else_is_quoted(value):
     for written in (
         dumping.dump_document({"label": value}).removeprefix("label: ").rstrip("\n"),
-        text(value, Style(step=2, item_step=2, is_json=False)),
+        text(value, YamlStyle(step=2, item_step=2, is_json=False)),
     ):
         assert written[0] in "'\"", written
         assert yaml.safe_load(written) == value

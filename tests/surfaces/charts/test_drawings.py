@@ -10,7 +10,7 @@ from support.html_pages import EVIL
 pytest.importorskip("jinja2")
 
 from paceline.surfaces.charts import curves, drawings, files, scales, strips
-from paceline.surfaces.charts.drawings import Area, Boxes, Chart, Dots, Line, Shape, Words
+from paceline.surfaces.charts.drawings import Area, Boxes, Chart, Dots, Polyline, Shape, Words
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -31,15 +31,15 @@ def test_places_follow_from_the_scales() -> None:
 
 def test_a_line_has_gaps_where_nothing_was_measured() -> None:
     points = [(0.0, 0.0), (1.0, 0.5), (2.0, None), (3.0, 0.5), (4.0, 0.5)]
-    (path,) = drawn(Line(points=points, style="tint-blue", key="ps-0")).paths
+    (path,) = drawn(Polyline(points=points, style="tint-blue", key="ps-0")).paths
     assert (path.d.count("M"), path.d.count("L")) == (2, 2)
 
 
 def test_points_without_neighbours_are_dots() -> None:
-    alone = drawn(Line(points=[(0.0, 0.1), (1.0, None), (2.0, 0.2)], style="tint-blue"))
+    alone = drawn(Polyline(points=[(0.0, 0.1), (1.0, None), (2.0, 0.2)], style="tint-blue"))
     assert len(alone.dots) == 2
-    assert drawn(Line(points=[(0.0, 0.1), (1.0, 0.2)], style="tint-blue")).dots == ()
-    assert drawn(Line(points=[(0.0, None)], style="tint-blue")).paths == ()
+    assert drawn(Polyline(points=[(0.0, 0.1), (1.0, 0.2)], style="tint-blue")).dots == ()
+    assert drawn(Polyline(points=[(0.0, None)], style="tint-blue")).paths == ()
 
 
 def test_an_area_ends_where_one_of_its_edges_is_not_known() -> None:
@@ -78,7 +78,7 @@ def test_many_columns_have_their_names_upwards() -> None:
 
 def test_a_curve_says_what_binds_and_is_not_pressed_flat_by_its_band() -> None:
     places = [
-        curves.Place(label=str(number), middle=100.0 * number, low=50.0, high=1e6, kind=kind)
+        curves.CurveValue(label=str(number), middle=100.0 * number, low=50.0, high=1e6, kind=kind)
         for number, kind in enumerate(("cores", "cores", "network"), 1)
     ]
     chart = curves.curve(

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from paceline.services.local import jobs, state_dirs
 from paceline.surfaces import composition
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_jobs import ServerJobs
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import TokenGate
@@ -28,14 +28,14 @@ def api(home: state_dirs.Home) -> Iterator[jobs.Jobs]:
 
 
 @pytest.fixture
-def connection(api: jobs.Jobs, job_files: JobFiles) -> Connection:
+def connection(api: jobs.Jobs, job_files: JobFiles) -> ServerConnection:
     made = application(LocalSite(api, TokenGate(TOKEN, "ann")), job_files=job_files)
     client = TestClient(made, raise_server_exceptions=False, headers={"Authorization": f"Bearer {TOKEN}"})
-    return Connection(client, pauses_seconds=(0.0, 0.0))
+    return ServerConnection(client, pauses_seconds=(0.0, 0.0))
 
 
 @pytest.fixture
-def served(connection: Connection, tmp_path: Path) -> ServerJobs:
+def served(connection: ServerConnection, tmp_path: Path) -> ServerJobs:
     """The same jobs through the server."""
     folder = tmp_path / "brought"
     folder.mkdir()

@@ -13,7 +13,7 @@ import pytest
 from paceline import errors
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, SourceError
 from paceline.surfaces.client import connections
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 
 URL = "http://127.0.0.1:8470"
 Answer = httpx2.Response | Exception
@@ -40,9 +40,9 @@ def server() -> Server:
 
 
 @pytest.fixture
-def connection(server: Server) -> Connection:
+def connection(server: Server) -> ServerConnection:
     client = httpx2.Client(base_url=URL, transport=httpx2.MockTransport(server))
-    return Connection(client, namespace="ads", pauses_seconds=(0.0, 0.0))
+    return ServerConnection(client, namespace="ads", pauses_seconds=(0.0, 0.0))
 
 
 def document(**body: Any) -> httpx2.Response:
@@ -58,21 +58,21 @@ REFUSED = httpx2.ConnectError("refused")
 RESET = httpx2.ReadError("reset")
 
 
-def test_what_only_asks_is_asked_again(server: Server, connection: Connection) -> None:
+def test_what_only_asks_is_asked_again(server: Server, connection: ServerConnection) -> None:
     server.answers = [document(a=1), REFUSED, RESET, document(a=2)]
     assert connection.get("/jobs")["a"] == 1
     assert connection.get("/jobs", phase=["failed"], search=None)["a"] == 2
     assert str(server.asked[-1].url) == f"{URL}/api/v1/jobs?phase=failed&namespace=ads"
 
 
-def test_a_server_that_is_not_there_is_said_at_once(server: Server, connection: Connection) -> None:
+def test_a_server_that_is_not_there_is_said_at_once(server: Server, connection: ServerConnection) -> None:
     server.answers = [REFUSED]
     with pytest.raises(SourceError, match=":8470 does not answer: refused"):
         connection.get("/jobs")
     assert len(server.asked) == 1
 
 
-def test_a_server_that_stays_away_is_given_up(server: Server, connection: Connection) -> None:
+def test_a_server_that_stays_away_is_given_up(server: Server, connection: ServerConnection) -> None:
     server.answers = [document(), REFUSED, REFUSED, REFUSED]
     connection.get("/jobs")
     with pytest.raises(SourceError, match="does not answer"):
@@ -81,7 +81,9 @@ def test_a_server_that_stays_away_is_given_up(server: Server, connection: Connec
 
 
 @pytest.mark.parametrize("status", [502, 503, 504, 429])
-def test_a_server_that_is_busy_is_asked_again(server: Server, connection: Connection, status: int) -> None:
+def test_a_server_that_is_busy_is_asked_again(
+    server: Server, connection: ServerConnection, status: int
+) -> None:
     server.answers = [problem(status), problem(status), document(a=1)]
     assert connection.get("/jobs") == {"a": 1}
     server.answers = [problem(status, detail="the store does not answer", hint="wait")] * 3
@@ -90,7 +92,7 @@ def test_a_server_that_is_busy_is_asked_again(server: Server, connection: Connec
     assert caught.value.hint == "wait"
 
 
-CHANGES: list[Callable[[Connection], Any]] = [
+CHANGES: list[Callable[[ServerConnection], Any]] = [
     lambda connection: connection.post("/jobs/a/stop"),
     lambda connection: connection.delete("/jobs/a"),
 ]
@@ -98,7 +100,7 @@ CHANGES: list[Callable[[Connection], Any]] = [
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_change_that_may_be_made_is_not_asked_for_again(
-    server: Server, connection: Connection, change: Callable[[Connection], Any]
+    server: Server, connection: ServerConnection, change: Callable[[ServerConnection], Any]
 ) -> None:
     server.answers = [document()]
     connection.get("/jobs")
@@ -115,7 +117,7 @@ def test_a_change_that_may_be_made_is_not_asked_for_again(
     assert "look first whether it was done" in str(caught.value.hint)
 
 
-def test_a_change_with_a_key_is_made_again(server: Server, connection: Connection) -> None:
+def test_a_change_with_a_key_is_made_again(server: Server, connection: ServerConnection) -> None:
     server.answers = [document()]
     connection.get("/jobs")
     server.answers = [RESET, problem(503), document(name="a")]
@@ -124,7 +126,9 @@ def test_a_change_with_a_key_is_made_again(server: Server, connection: Connectio
 
 
 @pytest.mark.parametrize("kind", [errors.PacelineError, *errors.PacelineError.__subclasses__()])
-def test_our_errors_come_back(server: Server, connection: Connection, kind: type[PacelineError]) -> None:
+def test_our_errors_come_back(
+    server: Server, connection: ServerConnection, kind: type[PacelineError]
+) -> None:
     server.answers = [
         problem(409, type=f"urn:paceline:error:{kind.__name__}", detail="\x1b[1mwhy", hint="do")
     ]
@@ -143,7 +147,7 @@ def test_our_errors_come_back(server: Server, connection: Connection, kind: type
     ],
 )  # fmt: skip
 def test_other_refusals(
-    server: Server, connection: Connection, status: int, kind: type[PacelineError]
+    server: Server, connection: ServerConnection, status: int, kind: type[PacelineError]
 ) -> None:
     server.answers = [problem(status, detail="no way")]
     with pytest.raises(kind) as caught:
@@ -169,7 +173,7 @@ def test_other_refusals(
     ],
     ids=["page", "missing", "moved", "deep", "deep-problem", "damaged"],
 )
-def test_what_is_no_server_of_paceline(server: Server, connection: Connection, answer: Answer) -> None:
+def test_what_is_no_server_of_paceline(server: Server, connection: ServerConnection, answer: Answer) -> None:
     server.answers = [answer] * 3
     with pytest.raises(SourceError, match=":8470"):
         connection.get("/jobs")
@@ -177,7 +181,7 @@ def test_what_is_no_server_of_paceline(server: Server, connection: Connection, a
 
 
 def test_answers_have_a_limit(
-    server: Server, connection: Connection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    server: Server, connection: ServerConnection, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(connections, "MOST_BYTES", 100)
     monkeypatch.setattr(connections, "MOST_FILE_BYTES", 100)
@@ -187,7 +191,9 @@ def test_answers_have_a_limit(
             ask()
 
 
-def test_a_download_that_breaks_begins_anew(server: Server, connection: Connection, tmp_path: Path) -> None:
+def test_a_download_that_breaks_begins_anew(
+    server: Server, connection: ServerConnection, tmp_path: Path
+) -> None:
     def broken() -> Any:
         yield b"half"
         raise RESET
@@ -198,7 +204,7 @@ def test_a_download_that_breaks_begins_anew(server: Server, connection: Connecti
     assert server.asked[-1].url.query == b"thinned=true&namespace=ads"
 
 
-def test_clocks_are_compared(server: Server, connection: Connection) -> None:
+def test_clocks_are_compared(server: Server, connection: ServerConnection) -> None:
     for date, ahead in (("Wed, 01 Jan 2200 00:00:00 GMT", 5e9), ("nonsense", None), (None, None)):
         server.answers = [httpx2.Response(200, json={}, headers={} if date is None else {"date": date})]
         connection.get("/jobs")
@@ -233,7 +239,7 @@ def test_what_is_no_token_is_not_told(token: str) -> None:
 def test_an_address_below_a_path(server: Server) -> None:
     client = httpx2.Client(base_url="https://host/team/paceline/", transport=httpx2.MockTransport(server))
     server.answers = [document()]
-    connection = Connection(client)
+    connection = ServerConnection(client)
     connection.get("/jobs")
     assert str(server.asked[0].url) == "https://host/team/paceline/api/v1/jobs"
     assert connection.url == "https://host/team/paceline"
@@ -251,7 +257,7 @@ def test_what_is_this_machine(url: str, expected: bool) -> None:
     assert connections.is_loopback(connections.address(url)) is expected
 
 
-def test_names_of_jobs_that_are_not_there_are_not_found(server: Server, connection: Connection) -> None:
+def test_names_of_jobs_that_are_not_there_are_not_found(server: Server, connection: ServerConnection) -> None:
     server.answers = [problem(404, type="urn:paceline:error:NotFound", detail="there is no job 'a'")]
     with pytest.raises(NotFound):
         connection.get("/jobs/a")

@@ -20,8 +20,8 @@ from paceline.errors import PacelineError, SourceError
 from paceline.model.jobs.run_queries import RunQuery
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
-from paceline.services.logs import Wanted
-from paceline.surfaces.client.connections import Connection
+from paceline.services.logs import LogSelection
+from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_jobs import ServerJobs
 
 ASKED = {
@@ -31,7 +31,7 @@ ASKED = {
     "/jobs/census/events": lambda served: served.events("census"),
     "/jobs/census/situation": lambda served: served.situation("census"),
     "/jobs/census/snapshot": lambda served: served.snapshot("census"),
-    "/jobs/census/logs": lambda served: list(served.logs(served.get("census"), Wanted(tail=1))),
+    "/jobs/census/logs": lambda served: list(served.logs(served.get("census"), LogSelection(tail=1))),
     "/jobs/census/traces": lambda served: served.trace_site(served.get("census")).fetch(),
 }
 junk = st.recursive(
@@ -42,7 +42,7 @@ junk = st.recursive(
 
 
 @pytest.fixture
-def answers(home: state_dirs.Home, api: jobs.Jobs, connection: Connection) -> dict[str, Any]:
+def answers(home: state_dirs.Home, api: jobs.Jobs, connection: ServerConnection) -> dict[str, Any]:
     """What a server says of a job, by path."""
     run = filled_homes.fill(home, "census", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
     logs = Path(run.directory) / "logs"
@@ -62,7 +62,7 @@ def served(answers: dict[str, Any], folder: Path) -> ServerJobs:
         return httpx2.Response(200, content=json.dumps(found))
 
     client = httpx2.Client(base_url="http://server", transport=httpx2.MockTransport(answer))
-    return ServerJobs(Connection(client, pauses_seconds=()), folder, shares_files=False)
+    return ServerJobs(ServerConnection(client, pauses_seconds=()), folder, shares_files=False)
 
 
 def test_what_a_newer_server_adds_is_left_out(answers: dict[str, Any], tmp_path: Path) -> None:

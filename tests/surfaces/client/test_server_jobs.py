@@ -13,7 +13,7 @@ from support import filled_homes, paced_jobs
 
 from paceline import specs
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.run_queries import Order, RunQuery
 from paceline.model.jobs.runs import Run, Submit
 from paceline.model.jobs.selectors import parse
@@ -23,16 +23,16 @@ from paceline.model.studies.tunings import Objective
 from paceline.services.local import jobs, state_dirs
 from paceline.services.observing import recordings, wait_conditions
 from paceline.services.studying.live_changes import Changer
-from paceline.services.studying.trials import Times
+from paceline.services.studying.trials import TrialTimes
 from paceline.stores import recordings as files
 from paceline.surfaces import documents
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_jobs import ServerJobs
 from paceline.surfaces.diffs import Diffs
 
 RECORDED = Path(__file__).parents[3] / "benchmarks" / "diagnosis" / "recordings"
 
-QUICK = Times(start_seconds=60.0, settle_seconds=0.3, window_seconds=1.5)
+QUICK = TrialTimes(start_seconds=60.0, settle_seconds=0.3, window_seconds=1.5)
 SLEEPING = """\
 apiVersion: paceline.dev/v1alpha1
 kind: TrainingJob
@@ -194,7 +194,9 @@ def test_a_change_is_tried_out(api: jobs.Jobs, served: ServerJobs, tmp_path: Pat
 
 
 def proposal(path: tuple[str, ...], value: object) -> Proposal:
-    return Proposal(name="a change", what="", changes=(Change(path=path, value=value),), gain=None, basis="")
+    return Proposal(
+        name="a change", what="", changes=(FieldChange(path=path, value=value),), gain=None, basis=""
+    )
 
 
 def test_a_recording_becomes_a_job(api: jobs.Jobs, served: ServerJobs, tmp_path: Path) -> None:
@@ -242,7 +244,9 @@ def test_what_is_not_there(home: state_dirs.Home, served: ServerJobs, name: str)
         assert "missin" in str(caught.value.message) + str(caught.value.hint)
 
 
-def test_a_server_elsewhere_has_no_files_of_this_machine(connection: Connection, tmp_path: Path) -> None:
+def test_a_server_elsewhere_has_no_files_of_this_machine(
+    connection: ServerConnection, tmp_path: Path
+) -> None:
     elsewhere = ServerJobs(connection, tmp_path, shares_files=False)
     job = specs.parse_job(SLEEPING + "  code: {folder: src}\n", file="sleepy.yaml")
     with pytest.raises(InvalidInput, match="folder is on this machine"):

@@ -13,9 +13,9 @@ from support import filled_homes
 from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
 from paceline.services.local import jobs, state_dirs
-from paceline.services.logs import Wanted
+from paceline.services.logs import LogSelection
 from paceline.surfaces.client import server_logs
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_jobs import ServerJobs
 from paceline.surfaces.web.routes import logs as routes
 
@@ -37,7 +37,7 @@ def write(run: Run, name: str, text: str) -> None:
 
 
 def texts(of: ServerJobs | jobs.Jobs, run: Run, **wanted: object) -> list[str]:
-    return [f"{each.replica} {each.text}" for each in of.logs(run, Wanted(**wanted))]  # type: ignore[arg-type]
+    return [f"{each.replica} {each.text}" for each in of.logs(run, LogSelection(**wanted))]  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 5000])
@@ -68,14 +68,14 @@ def test_what_comes_is_read_on(run: Run, served: ServerJobs) -> None:
         yield False
 
     goes_on = printed()
-    found = [line.text for line in served.logs(run, Wanted(tail=1), follow=lambda: next(goes_on))]
+    found = [line.text for line in served.logs(run, LogSelection(tail=1), follow=lambda: next(goes_on))]
     assert found == ["serving", "step 99", "half a line", "new", "bye", "and "]
 
 
 class Breaking:
     """Lets requests of a connection fail now and then, also after the server has answered."""
 
-    def __init__(self, connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, connection: ServerConnection, monkeypatch: pytest.MonkeyPatch) -> None:
         self._send = connection._client.send
         self._random = random.Random(7)
         self.broken = 0
@@ -95,7 +95,11 @@ class Breaking:
 
 
 def test_no_line_is_lost_or_there_twice_when_connections_break(
-    run: Run, api: jobs.Jobs, connection: Connection, served: ServerJobs, monkeypatch: pytest.MonkeyPatch
+    run: Run,
+    api: jobs.Jobs,
+    connection: ServerConnection,
+    served: ServerJobs,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     served.get("census")
     breaking = Breaking(connection, monkeypatch)

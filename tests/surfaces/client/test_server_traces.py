@@ -15,7 +15,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.model.traces import traced_steps as models
 from paceline.services.local import state_dirs
 from paceline.services.observing import traces
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_jobs import ServerJobs
 
 
@@ -37,7 +37,7 @@ def answering(folder: Path, trainers: int) -> threading.Thread:
     return thread
 
 
-def test_a_trace_is_taken(home: state_dirs.Home, connection: Connection, served: ServerJobs) -> None:
+def test_a_trace_is_taken(home: state_dirs.Home, connection: ServerConnection, served: ServerJobs) -> None:
     run = filled_homes.fill(home, "clicks", phase=JobPhase.RUNNING)
     with connection._client:  # So the server goes on between requests.
         trainers = answering(Path(run.directory), 2)

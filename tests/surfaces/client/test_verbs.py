@@ -66,7 +66,7 @@ def test_the_token_is_never_printed(paceline: Paceline, home: state_dirs.Home) -
             assert warned is (url != URL and " " not in token)
     place = composition.find_place(None, server=URL, home=home.path, environment={"PACELINE_TOKEN": "secret"})
     assert "secret" not in repr(place)
-    assert isinstance(place, composition.Server)
+    assert isinstance(place, composition.RemoteServer)
     assert place.token == "secret"
 
 

@@ -23,7 +23,7 @@ from paceline.surfaces.reports import evidence, pages
 
 def shown(recording: Recording, *, best: float | None = None, logs: tuple[evidence.LogTail, ...] = ()) -> str:
     return pages.page(
-        evidence.Evidence(
+        evidence.ReportEvidence(
             recording=dataclasses.replace(recording, facts=(("cores", "2"),)),
             summary=summaries.summarize(recording),
             best_auc=best,

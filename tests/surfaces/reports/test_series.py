@@ -47,8 +47,10 @@ def test_a_grid_has_no_more_cells_than_measurements_or_the_limit() -> None:
 
 
 def test_few_lines_stay_lines_and_many_become_bands() -> None:
-    lines = [series.Line(replica=replica(Role.PS, i), values=(1.0,)) for i in range(2)]
-    lines += [series.Line(replica=replica(Role.WORKER, i), values=(float(i), None)) for i in range(9)]
+    lines = [series.ReplicaSeries(replica=replica(Role.PS, i), values=(1.0,)) for i in range(2)]
+    lines += [
+        series.ReplicaSeries(replica=replica(Role.WORKER, i), values=(float(i), None)) for i in range(9)
+    ]
     picture = series.picture(lines)
     assert picture.lines == tuple(lines[:2])
     (band,) = picture.bands

@@ -14,7 +14,7 @@ from support.memory_clusters import MemoryCluster
 from support.site_routes import Asked
 
 from paceline.surfaces.web.applications import application
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def test_the_api_is_among_the_routes(client: TestClient) -> None:
     described = client.get("/api/v1/openapi.json").json()["paths"]
     found = routes(client)
     assert {re.sub(r"\{\w+\}", "missing", path) for path in described} <= {each.path for each in found}
-    assert {each.operation for each in found} >= set(Operation) - {Operation.TRACE}
+    assert {each.operation for each in found} >= set(ApiOperation) - {ApiOperation.TRACE}
 
 
 @pytest.mark.parametrize("token", [None, "", "wrong", "token-of-admin-", "x" * 20_000])
@@ -73,7 +73,7 @@ def test_a_role_in_one_namespace_is_none_in_another(client: TestClient, clock, r
     for each in routes(client):
         clock.now += 1000.0
         status = ask(client, each, OTHER, cluster_sites.token(role))
-        assert (status == 403) == (each.operation is not Operation.ASK), each
+        assert (status == 403) == (each.operation is not ApiOperation.ASK), each
 
 
 def test_an_administrator_of_the_cluster_may_everything(client: TestClient, clock) -> None:

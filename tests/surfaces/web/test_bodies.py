@@ -17,7 +17,7 @@ from support.served import Server, serving
 
 from paceline.services.local import state_dirs
 from paceline.surfaces.web import guards
-from paceline.surfaces.web.rates import Budget
+from paceline.surfaces.web.rates import BodyBudget
 
 TOKEN = {"authorization": "Bearer the-token"}
 CONNECTIONS = 500
@@ -128,7 +128,7 @@ def test_bodies_of_an_address_are_held_to_its_budget(client: TestClient) -> None
 
 
 def test_bodies_of_all_are_held_to_a_budget(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    budget = Budget(3 * guards.MOST_BYTES, 9 * guards.MOST_BYTES)
+    budget = BodyBudget(3 * guards.MOST_BYTES, 9 * guards.MOST_BYTES)
     monkeypatch.setattr(guards, "Budget", lambda *_: budget)
     headers = TOKEN | {"content-length": str(guards.MOST_BYTES)}
     assert statuses(client.app, "/api/v1/lint", headers, 4) == [422] * 3 + [503]
@@ -136,7 +136,7 @@ def test_bodies_of_all_are_held_to_a_budget(client: TestClient, monkeypatch: pyt
 
 
 def test_a_budget_is_of_each_and_of_all() -> None:
-    budget = Budget(most=10, most_each=6)
+    budget = BodyBudget(most=10, most_each=6)
     with budget.holding("ann", 6):
         assert budget.is_spent("ann", 1)
         assert not budget.is_spent("bob", 6)

@@ -18,7 +18,7 @@ from paceline.surfaces.web import guards
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
 from paceline.surfaces.web.job_files import JobFiles
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.sites import LocalSite
 
 BODY = {"source": "x", "workers": 1, "set": []}
@@ -52,12 +52,12 @@ class Rights(Gate):
     """Lets everybody pass who says a name, and each do what a test says."""
 
     def __init__(self) -> None:
-        self.allowed: set[tuple[str, Operation]] = set()
+        self.allowed: set[tuple[str, ApiOperation]] = set()
 
     def caller(self, credentials: Credentials) -> Caller | None:
         return Caller(credentials.token) if credentials.token else None
 
-    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+    def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
         return (caller.name, operation) in self.allowed
 
 
@@ -68,15 +68,15 @@ def test_every_operation_needs_its_own_right_and_no_other(api: jobs.Jobs, clock,
     used = set()
     for method, path in operations(client):
         clock.now += 1000.0
-        enough = [each for each in Operation if _passes(client, gate, method, path, {each})]
+        enough = [each for each in ApiOperation if _passes(client, gate, method, path, {each})]
         assert len(enough) == 1, (method, path, enough)
-        assert not _passes(client, gate, method, path, set(Operation) - set(enough))
+        assert not _passes(client, gate, method, path, set(ApiOperation) - set(enough))
         used.update(enough)
         assert enough[0].changes or method in ("GET", "POST")
-    assert used >= set(Operation) - {Operation.APPLY, Operation.TRACE}
+    assert used >= set(ApiOperation) - {ApiOperation.APPLY, ApiOperation.TRACE}
 
 
-def _passes(client: TestClient, gate: Rights, method: str, path: str, allowed: set[Operation]) -> bool:
+def _passes(client: TestClient, gate: Rights, method: str, path: str, allowed: set[ApiOperation]) -> bool:
     gate.allowed = {("bob", each) for each in allowed}
     body = BODY if method == "POST" else None
     return client.request(method, path, json=body).status_code != 403

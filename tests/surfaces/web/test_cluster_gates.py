@@ -28,7 +28,7 @@ from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.cluster_gates import SECRET_HEADER, KubernetesGate, ProxyGate
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
 from paceline.surfaces.web.memories import Memory
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.origins import Proxies
 
 OURS = Proxies.parse(["10.0.0.0/8"])
@@ -63,9 +63,9 @@ def test_a_token_says_who_asks(cluster: MemoryCluster, gate: KubernetesGate) -> 
     groups = ("ads-team", "system:authenticated")
     assert found == Caller("ann", groups, "7", (("scopes", ("jobs",)),))
     assert found is not None
-    assert not gate.allows(found, Operation.GET, NAMESPACE)
+    assert not gate.allows(found, ApiOperation.GET, NAMESPACE)
     cluster.calls.clear()
-    gate.allows(found, Operation.STOP, OTHER)
+    gate.allows(found, ApiOperation.STOP, OTHER)
     assert reviews(cluster, "subjectaccessreviews") == 1
 
 
@@ -84,8 +84,8 @@ def test_answers_count_for_some_seconds(cluster: MemoryCluster, gate: Kubernetes
     for _ in range(50):
         caller = gate.caller(Credentials(token))
         assert caller is not None
-        assert gate.allows(caller, Operation.GET, NAMESPACE)
-        assert not gate.allows(caller, Operation.DELETE, NAMESPACE)
+        assert gate.allows(caller, ApiOperation.GET, NAMESPACE)
+        assert not gate.allows(caller, ApiOperation.DELETE, NAMESPACE)
     assert reviews(cluster, "tokenreviews") == 1
     assert reviews(cluster, "subjectaccessreviews") == 2
     del cluster.access.users[token]
@@ -103,7 +103,7 @@ def test_an_api_server_that_does_not_answer_lets_no_caller_in(
     with pytest.raises(ClusterError):
         gate.caller(Credentials(cluster_sites.token("admin")))
     with pytest.raises(ClusterError):
-        gate.allows(Caller("admin"), Operation.GET, NAMESPACE)
+        gate.allows(Caller("admin"), ApiOperation.GET, NAMESPACE)
     cluster.trouble = lambda verb, plural, name: None
     assert gate.caller(Credentials(cluster_sites.token("admin"))) is not None
 

@@ -15,11 +15,11 @@ from paceline.model.jobs.runs import JobEvent, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.snapshots import Snapshot
 from paceline.services.local import jobs, state_dirs
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces.web import feeds
 
 
-class SlowLookout(Lookout):
+class SlowLookout(LookCache):
     """A lookout that takes so long that the job ends meanwhile."""
 
     def snapshot(self, run: Run, *, waits: bool = False) -> Snapshot:

@@ -10,7 +10,7 @@ import pytest
 from paceline.errors import StoreError
 from paceline.surfaces.web import gates
 from paceline.surfaces.web.gates import Caller, Credentials, TokenGate
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 
 
 def test_a_token_is_made_once_and_for_its_user_alone(tmp_path: Path) -> None:
@@ -48,4 +48,4 @@ def test_only_the_token_lets_in(given: str | None) -> None:
     gate = TokenGate("the-token", "ann")
     assert gate.caller(Credentials(given)) is None
     assert gate.caller(Credentials("the-token")) == Caller("ann")
-    assert all(gate.allows(Caller("ann"), each, None) for each in Operation)
+    assert all(gate.allows(Caller("ann"), each, None) for each in ApiOperation)

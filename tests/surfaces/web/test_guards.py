@@ -6,7 +6,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from paceline.surfaces.web import guards
-from paceline.surfaces.web.rates import MOST_ADDRESSES, Rates
+from paceline.surfaces.web.rates import MOST_ADDRESSES, RateLimiter
 
 
 def test_another_name_is_not_this_server(client: TestClient) -> None:
@@ -46,14 +46,14 @@ def test_a_caller_who_asks_too_often_waits(client: TestClient, clock) -> None:
 
 
 def test_many_addresses_take_no_more_room() -> None:
-    rates = Rates(rate=1.0, burst=2.0, clock=lambda: 0.0)
+    rates = RateLimiter(rate=1.0, burst=2.0, clock=lambda: 0.0)
     for number in range(2 * MOST_ADDRESSES):
         assert rates.wait_seconds(str(number)) == 0.0
     assert len(rates._buckets) == MOST_ADDRESSES
 
 
 def test_a_bucket_fills_up_again_and_no_further(clock) -> None:
-    rates = Rates(rate=2.0, burst=3.0, clock=clock)
+    rates = RateLimiter(rate=2.0, burst=3.0, clock=clock)
     assert [rates.wait_seconds("ann") for _ in range(4)] == [0.0, 0.0, 0.0, 0.5]
     assert rates.wait_seconds("bob") == 0.0
     clock.now += 1000.0

@@ -22,7 +22,7 @@ def one_variable(name, rows):
     plan = variable_plans.plan(
         [variables.Variable(name=name, shape=(rows,))],
         servers=1,
-        cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.NONE),
+        cut=variable_plans.RowPartitioning(strategy=variable_plans.CutStrategy.NONE),
         rule=variable_plans.PlacementRule.ROUND_ROBIN,
     )
     rules = {"deep": optimizers.rule(settings.Optimizer("adagrad"))}

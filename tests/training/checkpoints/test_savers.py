@@ -19,9 +19,9 @@ FEATURES = features.FeatureSet((features.Numeric("x"),), COLUMNS, features.Label
 CHOSEN = settings.Settings(
     embedding_dimension=4,
     hidden_units=(16, 8),
-    partitioning=settings.Partitioning("min-size", "hashed", min_shard_bytes=64),
+    partitioning=settings.PartitioningSettings("min-size", "hashed", min_shard_bytes=64),
 )
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -144,7 +144,7 @@ def apart(tmp_path):
     spec = tf.train.ClusterSpec(addresses)
     servers = [tf.distribute.Server(spec, role, 0) for role in ("ps", "worker")]
     yield (
-        clusters.Cluster({role: tuple(each) for role, each in addresses.items()}, "worker", 0),
+        clusters.ClusterTask({role: tuple(each) for role, each in addresses.items()}, "worker", 0),
         servers[1].target,
     )
     process.kill()

@@ -11,7 +11,7 @@ from paceline.training import blocks, clusters, features, settings
 
 pytestmark = pytest.mark.slow
 
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
 SINGLE = features.Identity("single", 7)
 OTHER = features.Identity("other", 5)
 SUM = features.Several(features.Identity("sum", 40), 4, "sum")
@@ -27,8 +27,8 @@ CHOSEN = settings.Settings(
     embedding_dimension=3,
 )
 CUTS = {
-    "whole": settings.Partitioning("none"),
-    "hashed": settings.Partitioning("fixed", "hashed", shards=3),
+    "whole": settings.PartitioningSettings("none"),
+    "hashed": settings.PartitioningSettings("fixed", "hashed", shards=3),
 }
 
 

@@ -17,7 +17,7 @@ CHOSEN = settings.Settings(
     batch_size=16,
     embedding_dimension=4,
     hidden_units=(16, 8),
-    partitioning=settings.Partitioning("min-size", "hashed", min_shard_bytes=64),
+    partitioning=settings.PartitioningSettings("min-size", "hashed", min_shard_bytes=64),
 )
 
 
@@ -115,7 +115,7 @@ def test_features_of_several_values_train_as_in_one_process(cluster, tmp_path):
     padded.ids[::3, 3:] = -1
     empty = padded._replace(ids=np.full_like(padded.ids, -1))
     found = []
-    for made, target in ((clusters.Cluster({}, "worker", 0), ""), cluster):
+    for made, target in ((clusters.ClusterTask({}, "worker", 0), ""), cluster):
         graph = graphs.build(training.WideAndDeep(known), made, CHOSEN)
         saved = checkpoints.Checkpoints(str(tmp_path), graph.contents, 60)
         with tf1.Session(target, graph=graph.graph) as session:
@@ -138,6 +138,6 @@ def test_features_of_several_values_train_as_in_one_process(cluster, tmp_path):
     ids=lambda consistency: consistency.mode,
 )
 def test_schedules_and_consistency_take_no_message_more(cluster, consistency):
-    schedule = schedules.Schedule("cosine", warmup_steps=10, decay_steps=100)
+    schedule = schedules.LearningRateSchedule("cosine", warmup_steps=10, decay_steps=100)
     optimizer = settings.Optimizer("lazy-adam", 0.1, schedule)
     assert crossing(cluster, optimizer=optimizer, consistency=consistency) == 2 * 3

@@ -14,13 +14,13 @@ pytestmark = pytest.mark.slow
 ROWS = (7, 40, 3)
 IDS = tuple(features.Identity(f"f{i}", rows) for i, rows in enumerate(ROWS))
 FEATURES = features.FeatureSet((features.Numeric("x"),), IDS, features.Label("l"))
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
-TWO_SERVERS = clusters.Cluster({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
+TWO_SERVERS = clusters.ClusterTask({"ps": ("a:1", "b:1"), "worker": ("c:1",)}, "worker", 0)
 SMALL = settings.Settings(
     batch_size=32,
     embedding_dimension=4,
     hidden_units=(8,),
-    partitioning=settings.Partitioning("none"),
+    partitioning=settings.PartitioningSettings("none"),
     variable_placement="round-robin",
 )
 
@@ -120,13 +120,13 @@ def test_fused_and_separate_tables_compute_the_same(optimizer):
 
 
 CUTS = {
-    "whole": settings.Partitioning("none"),
-    "2 ranges": settings.Partitioning("fixed", "contiguous", shards=2),
-    "3 by size": settings.Partitioning("min-size", "contiguous", shards=3, min_shard_bytes=64),
-    "2 strided": settings.Partitioning("fixed", "strided", shards=2),
-    "3 strided": settings.Partitioning("fixed", "strided", shards=3),
-    "2 hashed": settings.Partitioning("fixed", "hashed", shards=2),
-    "3 hashed": settings.Partitioning("fixed", "hashed", shards=3),
+    "whole": settings.PartitioningSettings("none"),
+    "2 ranges": settings.PartitioningSettings("fixed", "contiguous", shards=2),
+    "3 by size": settings.PartitioningSettings("min-size", "contiguous", shards=3, min_shard_bytes=64),
+    "2 strided": settings.PartitioningSettings("fixed", "strided", shards=2),
+    "3 strided": settings.PartitioningSettings("fixed", "strided", shards=3),
+    "2 hashed": settings.PartitioningSettings("fixed", "hashed", shards=2),
+    "3 hashed": settings.PartitioningSettings("fixed", "hashed", shards=3),
 }
 
 
@@ -305,7 +305,7 @@ def test_the_seed_determines_the_first_values():
 
 
 def test_an_evaluator_has_no_update():
-    evaluator = clusters.Cluster({"ps": ("a:1",), "worker": ("c:1",)}, "evaluator", 0)
+    evaluator = clusters.ClusterTask({"ps": ("a:1",), "worker": ("c:1",)}, "evaluator", 0)
     graph = build(SMALL, evaluator)
     assert graph.updates == ()
     assert set(devices(graph).values()) == {""}

@@ -22,7 +22,9 @@ def test_a_table_and_its_slots_lie_in_memory_once():
     from paceline.training.graph import initializers, optimizers
 
     table = variables.Variable(name="table", shape=(ROWS, WIDTH), sparse=True, slots=1)
-    plan = variable_plans.plan([table], servers=1, cut=variable_plans.Cut(), rule=variable_plans.DEFAULT_RULE)
+    plan = variable_plans.plan(
+        [table], servers=1, cut=variable_plans.RowPartitioning(), rule=variable_plans.DEFAULT_RULE
+    )
     rules = {"deep": optimizers.rule(settings.Optimizer("adagrad"))}
     with tf1.Graph().as_default():
         first = {"table": initializers.filled(0.5)}

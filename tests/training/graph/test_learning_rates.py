@@ -8,7 +8,7 @@ from paceline.training import settings
 
 pytestmark = pytest.mark.slow
 
-WARM = settings.Optimizer("adagrad", 0.5, schedules.Schedule("cosine", 4, 10))
+WARM = settings.Optimizer("adagrad", 0.5, schedules.LearningRateSchedule("cosine", 4, 10))
 PLAIN = settings.Optimizer("ftrl", 0.1)
 
 
@@ -47,11 +47,11 @@ def test_nothing_is_counted_for_constant_rates():
 
 
 DECAYS = {
-    "constant": schedules.Schedule(),
-    "exponential": schedules.Schedule("exponential", decay_steps=50, end_factor=0.5),
-    "line": schedules.Schedule("polynomial", decay_steps=80, end_factor=0.1),
-    "square root": schedules.Schedule("polynomial", decay_steps=80, power=0.5),
-    "cosine": schedules.Schedule("cosine", decay_steps=80, end_factor=0.2),
+    "constant": schedules.LearningRateSchedule(),
+    "exponential": schedules.LearningRateSchedule("exponential", decay_steps=50, end_factor=0.5),
+    "line": schedules.LearningRateSchedule("polynomial", decay_steps=80, end_factor=0.1),
+    "square root": schedules.LearningRateSchedule("polynomial", decay_steps=80, power=0.5),
+    "cosine": schedules.LearningRateSchedule("cosine", decay_steps=80, end_factor=0.2),
 }
 
 

@@ -95,7 +95,7 @@ def trained(name, *, rows):
     plan = variable_plans.plan(
         [variables.Variable(name="table", shape=(ROWS, WIDTH), sparse=True)],
         servers=1,
-        cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.NONE),
+        cut=variable_plans.RowPartitioning(strategy=variable_plans.CutStrategy.NONE),
         rule=variable_plans.PlacementRule.ROUND_ROBIN,
     )
     with tf1.Graph().as_default(), tf1.Session() as session:
@@ -147,7 +147,7 @@ def test_adam_moves_rows_that_a_step_does_not_use_and_lazy_adam_does_not():
         plan = variable_plans.plan(
             [variables.Variable(name="table", shape=(2, 1), sparse=True)],
             servers=1,
-            cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.NONE),
+            cut=variable_plans.RowPartitioning(strategy=variable_plans.CutStrategy.NONE),
             rule=variable_plans.PlacementRule.ROUND_ROBIN,
         )
         with tf1.Graph().as_default(), tf1.Session() as session:

@@ -39,7 +39,7 @@ def saved(graph, servers, **cut):
     made = variable_plans.plan(
         graph.variables,
         servers=servers,
-        cut=variable_plans.Cut(strategy=variable_plans.CutStrategy.FIXED, **cut),
+        cut=variable_plans.RowPartitioning(strategy=variable_plans.CutStrategy.FIXED, **cut),
         rule=variable_plans.PlacementRule.ROUND_ROBIN,
     )
     text = json.dumps({"variable_plan": saved_plans.write(made, traffic=False)})
@@ -105,7 +105,7 @@ def test_a_plan_for_another_model_or_cluster_is_refused(cluster):
 
 def test_without_servers_a_plan_for_any_number_will_do(cluster):
     _, chosen = saved(build(cluster[0]), 3)
-    alone = build(clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0), chosen)
+    alone = build(clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0), chosen)
     assert {each.variable.device for each in alone.contents.parameters} == {""}
 
 

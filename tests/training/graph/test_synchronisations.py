@@ -19,9 +19,9 @@ CHOSEN = settings.Settings(
     optimizer=settings.Optimizer("lazy-adam", 0.05),
     embedding_dimension=4,
     hidden_units=(8,),
-    partitioning=settings.Partitioning("min-size", "hashed", min_shard_bytes=64),
+    partitioning=settings.PartitioningSettings("min-size", "hashed", min_shard_bytes=64),
 )
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
 
 
 def model():

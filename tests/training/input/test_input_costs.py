@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from paceline.training.input.input_costs import CpuCounter, Pauses
+from paceline.training.input.input_costs import CpuCounter, IdleMeter
 
 
 def burn(seconds):
@@ -37,7 +37,7 @@ def test_each_thread_tells_its_own_once():
 
 
 def test_a_pause_is_counted_while_it_lasts_and_after():
-    pauses = Pauses()
+    pauses = IdleMeter()
     assert pauses.seconds == 0
     began = time.perf_counter()
     with pauses.pause():

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.examples import examples
 
 from paceline.training.input import shard_queues, shards
-from paceline.training.input.shard_queues import Position
+from paceline.training.input.shard_queues import ShardPosition
 
 BATCH = 100
 UNCERTAIN = 2 * BATCH
@@ -43,7 +43,7 @@ class Queue(RuleBasedStateMachine):
 
     def positions(self, own=None):
         return {
-            number: Position(each.finished if number == own else each.begun - UNCERTAIN, each.begun)
+            number: ShardPosition(each.finished if number == own else each.begun - UNCERTAIN, each.begun)
             for number, each in enumerate(self.trainers)
         }
 
@@ -80,7 +80,7 @@ class Queue(RuleBasedStateMachine):
         each = self.trainers[number]
         for _ in range(how_many_are_in):
             self.finish_step(number)
-        own = {number: Position(each.begun - UNCERTAIN, each.begun)}
+        own = {number: ShardPosition(each.begun - UNCERTAIN, each.begun)}
         self.state = shard_queues.released(self.work, self.state, own)
         self.trainers[number] = Trainer(each.begun)
 
@@ -153,7 +153,7 @@ def test_what_a_trainer_may_go_on_with_counts_as_twice():
     cut = work([256])
     state, _ = shard_queues.taken(cut, shard_queues.initial(cut), 0, 0, None)
     for alive, twice in ((False, 100), (True, 156)):
-        after = shard_queues.released(cut, state, {0: Position(100, 200)}, alive=alive)
+        after = shard_queues.released(cut, state, {0: ShardPosition(100, 200)}, alive=alive)
         assert (int(after.done[0]), int(after.twice[0]), int(after.owner[0])) == (100, twice, -1)
 
 
@@ -168,7 +168,7 @@ def test_one_trainer_is_given_each_example_once_an_epoch(epochs):
     cut = work([700, 300, 2_000], epochs)
     state, start, last, seen = shard_queues.initial(cut), 0, None, []
     while not shard_queues.is_finished(cut, state):
-        state = shard_queues.settled(cut, state, {0: Position(start, start)})
+        state = shard_queues.settled(cut, state, {0: ShardPosition(start, start)})
         state, grant = shard_queues.taken(cut, state, 0, start, last)
         if grant:
             start, last = start + grant.rows, grant.shard

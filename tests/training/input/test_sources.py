@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from paceline.training import errors, features
 from paceline.training.input import csv_files, shards, sources
 from paceline.training.input import inputs as reading
-from paceline.training.input.input_costs import Pauses
+from paceline.training.input.input_costs import IdleMeter
 
 ENCODER = features.FeatureSet((features.Numeric("x"),), (features.Hashed("w", 50),), features.Label("y"))
 
@@ -239,7 +239,7 @@ def test_prefetching_counts_the_wait_and_passes_errors_on(tmp_path):
 
 
 def test_who_waits_for_a_shard_does_not_wait_for_its_input():
-    pauses = Pauses()
+    pauses = IdleMeter()
     is_wanted = threading.Event()
 
     def slow():

@@ -11,7 +11,9 @@ LONG = trace_schedules.WARM_UP_STEPS
 
 @pytest.fixture
 def schedule(tmp_path):
-    return trace_schedules.Schedule(settings.Trace(every_seconds=60), tmp_path, "worker-0.1.parquet")
+    return trace_schedules.TraceSchedule(
+        settings.TraceSettings(every_seconds=60), tmp_path, "worker-0.1.parquet"
+    )
 
 
 def answer(folder, name, file="worker-0.1.parquet"):
@@ -26,7 +28,9 @@ def test_it_traces_once_in_each_interval_of_the_clock(schedule):
 
 
 def test_two_trainers_name_a_moment_alike(schedule, tmp_path):
-    other = trace_schedules.Schedule(settings.Trace(every_seconds=60), tmp_path, "worker-1.1.parquet")
+    other = trace_schedules.TraceSchedule(
+        settings.TraceSettings(every_seconds=60), tmp_path, "worker-1.1.parquet"
+    )
     assert schedule.due(6001, LONG) == other.due(6059, LONG)
 
 
@@ -41,19 +45,27 @@ def test_a_request_is_answered_once(schedule, tmp_path):
     assert schedule.due(6000.2, 1) == name
     assert schedule.due(6001, 1) is None
     answer(tmp_path, name)
-    again = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-0.1.parquet")
+    again = trace_schedules.TraceSchedule(
+        settings.TraceSettings(every_seconds=0), tmp_path, "worker-0.1.parquet"
+    )
     assert again.due(6002, LONG) is None
-    other = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-1.1.parquet")
+    other = trace_schedules.TraceSchedule(
+        settings.TraceSettings(every_seconds=0), tmp_path, "worker-1.1.parquet"
+    )
     assert other.due(6002, LONG) == name
 
 
 def test_without_a_schedule_it_traces_on_request_alone(tmp_path):
-    asleep = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-0.1.parquet")
+    asleep = trace_schedules.TraceSchedule(
+        settings.TraceSettings(every_seconds=0), tmp_path, "worker-0.1.parquet"
+    )
     assert [asleep.due(at, LONG) for at in range(6000, 6200)] == [None] * 200
 
 
 @pytest.mark.parametrize("text", [b"", b"../../etc", b"2026-01-01", b"\xff\xfe"])
 def test_a_request_that_names_no_trace_is_none(tmp_path, text):
     (tmp_path / traced_steps.REQUEST).write_bytes(text)
-    asleep = trace_schedules.Schedule(settings.Trace(every_seconds=0), tmp_path, "worker-0.1.parquet")
+    asleep = trace_schedules.TraceSchedule(
+        settings.TraceSettings(every_seconds=0), tmp_path, "worker-0.1.parquet"
+    )
     assert asleep.due(6000, LONG) is None

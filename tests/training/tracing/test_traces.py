@@ -14,7 +14,7 @@ from paceline.training.tracing import trace_schedules
 
 pytestmark = pytest.mark.slow
 
-ALONE = clusters.Cluster({"worker": ("localhost:0",)}, "worker", 0)
+ALONE = clusters.ClusterTask({"worker": ("localhost:0",)}, "worker", 0)
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def session():
 def tracer(run_dir, **chosen):
     from paceline.training.tracing import traces
 
-    return traces.Tracer(ALONE, settings.Trace(**chosen), run_dir and str(run_dir))
+    return traces.Tracer(ALONE, settings.TraceSettings(**chosen), run_dir and str(run_dir))
 
 
 def written(run_dir):
@@ -120,7 +120,7 @@ def test_without_a_folder_nothing_is_traced(session, tmp_path, monkeypatch):
 def test_the_environment_says_who_traces(tmp_path):
     from paceline.training.tracing import traces
 
-    with pytest.raises(errors.ClusterError, match="TF_CONFIG"):
+    with pytest.raises(errors.ClusterTaskError, match="TF_CONFIG"):
         traces.Tracer.from_environment({})
     config = {"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}
     mine = traces.Tracer.from_environment(

@@ -22,7 +22,7 @@ def batches():
 
 
 def test_the_traffic_of_a_table_is_that_of_the_rows_used():
-    meter = traffics.Traffic([TABLE], FEATURES, distinct=True)
+    meter = traffics.TrafficCounter([TABLE], FEATURES, distinct=True)
     rows = []
     for ids in batches():
         assert not meter.is_complete
@@ -40,7 +40,7 @@ def test_the_traffic_of_a_table_is_that_of_the_rows_used():
 
 
 def test_without_distinct_ids_every_occurrence_counts():
-    meter = traffics.Traffic([TABLE], FEATURES, distinct=False)
+    meter = traffics.TrafficCounter([TABLE], FEATURES, distinct=False)
     for ids in batches():
         meter.add(ids)
     assert meter.measured(VARIABLES)[0].step_bytes == 128 * (2 * 16 + 4)
@@ -50,7 +50,7 @@ def test_padding_has_no_traffic():
     several = features.Several(features.Identity("several", 100), 3)
     table = declarations.Table((several, TWO), {"vectors": VECTORS})
     known = features.FeatureSet((), (ONE, TWO, several), features.Label("l"))
-    meter = traffics.Traffic([table], known, distinct=False)
+    meter = traffics.TrafficCounter([table], known, distinct=False)
     meter.add(np.array([[99, 0, 5, 5, -1], [99, 27, -1, -1, -1]], dtype=np.int32))
     (measured, _) = meter.measured(VARIABLES)
     assert measured.step_bytes == 4 * (2 * 16 + 4)
@@ -59,7 +59,7 @@ def test_padding_has_no_traffic():
 
 
 def test_what_is_written_is_what_a_plan_reads(tmp_path):
-    meter = traffics.Traffic([TABLE], FEATURES, distinct=True)
+    meter = traffics.TrafficCounter([TABLE], FEATURES, distinct=True)
     for ids in batches():
         meter.add(ids)
     measured = meter.measured(VARIABLES)

@@ -34,7 +34,7 @@ LEAST_WAITED = 0.4
 START_SECONDS = 120.0
 
 
-class Place(NamedTuple):
+class SharedCores(NamedTuple):
     """Cores that some replicas of the job share, with other programs if there are any.
 
     Attributes:
@@ -66,29 +66,29 @@ class Hurt(NamedTuple):
     replica: ReplicaSnapshot
     others: float
     waits: float
-    place: Place | None
+    place: SharedCores | None
 
 
-def places(case: Case, replica: ReplicaSnapshot) -> Iterator[Place]:
+def places(case: Case, replica: ReplicaSnapshot) -> Iterator[SharedCores]:
     """Yield the cores that a replica shares, as far as it is known how many they are."""
     host = case.host(replica)
     if host is not None and host.cpu_cores:
         beside = tuple(each for each in case.snapshot.replicas if each.row.host == host.name)
-        yield Place(f"host {host.name}", host.cpu_cores, beside)
+        yield SharedCores(f"host {host.name}", host.cpu_cores, beside)
     measured = _measured_place(case, replica)
     if measured is not None:
         yield measured
 
 
-def _measured_place(case: Case, replica: ReplicaSnapshot) -> Place | None:
+def _measured_place(case: Case, replica: ReplicaSnapshot) -> SharedCores | None:
     """Return the cores whose other users are measured: of an emulated host only the machine's are known."""
     if case.recording.run.engine != "local":
         return None
     everybody, own = case.snapshot.replicas, set(replica.row.cores)
     if own:
         sharers = (each for each in everybody if not each.row.cores or own & set(each.row.cores))
-        return Place(f"cores {', '.join(map(str, sorted(own)))}", float(len(own)), tuple(sharers))
-    return Place("this machine", case.machine_cores, everybody) if case.machine_cores else None
+        return SharedCores(f"cores {', '.join(map(str, sorted(own)))}", float(len(own)), tuple(sharers))
+    return SharedCores("this machine", case.machine_cores, everybody) if case.machine_cores else None
 
 
 @once

@@ -11,7 +11,7 @@ from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -72,7 +72,7 @@ def _shared(case: Case, replica: ReplicaSnapshot) -> Evidence | None:
         if replica.measured_at is None or (replica.row.cores and note is None):
             return None
         text = note or f"no cores were given to {replica.replica}"
-        return Evidence(text=text, sources=(Source(what="job file", field="cpu_policy", count=1),))
+        return Evidence(text=text, sources=(EvidenceSource(what="job file", field="cpu_policy", count=1),))
     role, allowed = case.role(replica), replica.allowed_cpus
     asked = math.ceil(role.cpu_cores or 1.0) if role else None
     if asked is None or allowed is None or allowed <= asked:
@@ -83,11 +83,11 @@ def _shared(case: Case, replica: ReplicaSnapshot) -> Evidence | None:
     )
 
 
-def _changes(role: RoleSpec) -> Iterator[Change]:
+def _changes(role: RoleSpec) -> Iterator[FieldChange]:
     """Yield what the job file lacks for exclusive cores."""
     cores = role.cpu_cores
     if cores is None or not quantities.is_whole(cores):
-        yield Change(path=("spec", "roles", str(role.role), "cpu"), value=math.ceil(cores or 1))
+        yield FieldChange(path=("spec", "roles", str(role.role), "cpu"), value=math.ceil(cores or 1))
 
 
 def _next_steps(case: Case) -> Iterator[str]:

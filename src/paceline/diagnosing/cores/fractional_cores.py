@@ -10,7 +10,7 @@ from paceline.diagnosing.cores import crowds, noisy_neighbours
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
 from paceline.model.words import listed
 
@@ -57,7 +57,7 @@ def fractional_cores(case: Case) -> Iterator[Hit]:
                 text="; ".join(f"spec.roles.{role}.cpu: {asked[role]}" for role in roles)
                 + "; only whole cores can be exclusive",
                 sources=tuple(
-                    Source(what="job file", field=f"spec.roles.{role}.cpu", count=1) for role in roles
+                    EvidenceSource(what="job file", field=f"spec.roles.{role}.cpu", count=1) for role in roles
                 ),
             ),
             *noisy_neighbours.evidence(case, crowd),

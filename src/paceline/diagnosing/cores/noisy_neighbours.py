@@ -12,7 +12,7 @@ from paceline.diagnosing.cores.crowds import Hurt
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.roles import Role
@@ -91,7 +91,7 @@ def evidence(case: Case, crowd: tuple[Hurt, ...]) -> Iterator[Evidence]:
     )
 
 
-def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[Change]:
+def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[FieldChange]:
     """Yield the changes that give some roles whole cores of their own; none where the machine has too few."""
     wanted = [role for role in map(case.spec.role, dict.fromkeys(roles)) if role is not None]
     if not wanted or any(role.cpu_cores is None for role in wanted) or not _fits(case, wanted):
@@ -100,9 +100,9 @@ def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[Change]:
         cores = math.ceil(role.cpu_cores or 1)
         path = ("spec", "roles", str(role.role))
         if role.cpu_cores != cores:
-            yield Change(path=(*path, "cpu"), value=cores)
+            yield FieldChange(path=(*path, "cpu"), value=cores)
         if role.cpu_policy is not CpuPolicy.EXCLUSIVE:
-            yield Change(path=(*path, "cpu_policy"), value=str(CpuPolicy.EXCLUSIVE))
+            yield FieldChange(path=(*path, "cpu_policy"), value=str(CpuPolicy.EXCLUSIVE))
 
 
 def _fits(case: Case, wanted: list[RoleSpec]) -> bool:

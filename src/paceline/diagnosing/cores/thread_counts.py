@@ -10,7 +10,7 @@ from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Change, Evidence, Gain, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Framework, RoleSpec
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -90,8 +90,8 @@ def _asked(case: Case, role: RoleSpec) -> _Threads | None:
     return _Threads(max(said.values()), said) if said else None
 
 
-def _change(role: RoleSpec, path: tuple[str, ...]) -> Change:
-    return Change(path=path, value="auto" if path[-1] == "threads" else None)
+def _change(role: RoleSpec, path: tuple[str, ...]) -> FieldChange:
+    return FieldChange(path=path, value="auto" if path[-1] == "threads" else None)
 
 
 def _gain(case: Case, replicas: list[ReplicaSnapshot], ratio: float) -> Gain:
@@ -104,7 +104,9 @@ def _gain(case: Case, replicas: list[ReplicaSnapshot], ratio: float) -> Gain:
 def _evidence(case: Case, asked: _Threads, replicas: list[ReplicaSnapshot]) -> Iterator[Evidence]:
     for path, count in asked.said.items():
         field = ".".join(path)
-        yield Evidence(text=f"{field}: {count}", sources=(Source(what="job file", field=field, count=1),))
+        yield Evidence(
+            text=f"{field}: {count}", sources=(EvidenceSource(what="job file", field=field, count=1),)
+        )
     switched = mean(replicas, lambda each: each.involuntary_switches_per_second)
     used = mean(replicas, lambda each: each.cpu_cores)
     if switched is not None and used is not None:

@@ -12,7 +12,7 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
@@ -86,7 +86,7 @@ def throttled(case: Case) -> Iterator[Hit]:
                     sources=(case.source("throttled_seconds", (worst.replica,)),),
                 ),
             ),
-            changes=(Change(path=("spec", "roles", str(role), "cpu"), value=wanted),)
+            changes=(FieldChange(path=("spec", "roles", str(role), "cpu"), value=wanted),)
             if spec is not None and spec.cpu_cores is not None
             else (),
             gain=gain,

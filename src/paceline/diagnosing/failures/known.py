@@ -15,7 +15,7 @@ from paceline.diagnosing.failures.last_words import LastWords
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Known:
+class KnownFailure:
     """A failure that is known.
 
     Attributes:
@@ -51,8 +51,10 @@ _CLUSTER = "compare the job names of the script with the roles of the job file: 
 _DATA = "look at the path, and at whether each replica sees it: spec.volumes, or a URL"
 
 
-def _known(pattern: str, what: str, *steps: str, is_lasting: bool = False, code: str | None = None) -> Known:
-    return Known(
+def _known(
+    pattern: str, what: str, *steps: str, is_lasting: bool = False, code: str | None = None
+) -> KnownFailure:
+    return KnownFailure(
         re.compile(pattern, re.MULTILINE), what, steps, is_lasting, None if code is None else re.compile(code)
     )
 
@@ -534,7 +536,7 @@ ALL = (
 )
 
 
-def find(words: LastWords) -> Known | None:
+def find(words: LastWords) -> KnownFailure | None:
     """Return the failure that the last words of a script fit; None: it is not known."""
     return next((each for each in ALL if each.fits(words)), None)
 

@@ -103,7 +103,7 @@ _ESCAPE, _ESCAPED = re.compile(r"\\(.)"), {"n": "\n", "t": "\t"}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CodeLine:
     """A line of the user's own code.
 
     Attributes:
@@ -134,7 +134,7 @@ class LastWords:
     line: str
     more: tuple[str, ...] = ()
     exception: str | None = None
-    place: Place | None = None
+    place: CodeLine | None = None
     is_reason: bool = True
 
     @property
@@ -314,7 +314,7 @@ def _more(after: Sequence[str], message: str) -> Iterator[str]:
                 yield told[-1]
 
 
-def _place(before: Sequence[str]) -> Place | None:
+def _place(before: Sequence[str]) -> CodeLine | None:
     """Return the innermost line of the user's own code in the traceback that ends here."""
     for at in reversed(range(len(before))):
         if _is_header(before[at]):
@@ -325,7 +325,7 @@ def _place(before: Sequence[str]) -> Place | None:
     return None
 
 
-def _fault(lines: Sequence[str]) -> Place | None:
+def _fault(lines: Sequence[str]) -> CodeLine | None:
     """Return the innermost line of the user's own code that Python's fault handler wrote: it comes first."""
     begin = next((at for at, line in enumerate(lines) if line.startswith("Current thread ")), len(lines))
     for at in range(begin + 1, len(lines)):
@@ -337,7 +337,7 @@ def _fault(lines: Sequence[str]) -> Place | None:
     return None
 
 
-def _user_frame(lines: Sequence[str], at: int) -> Place | None:
+def _user_frame(lines: Sequence[str], at: int) -> CodeLine | None:
     """Return the place that a line of a traceback names; None: it names none, or none of the user's."""
     found = _FRAME.match(lines[at])
     if found is None:
@@ -348,4 +348,4 @@ def _user_frame(lines: Sequence[str], at: int) -> Place | None:
     # IPython shows lines around it as well.
     below = lines[at + 1] if at + 1 < len(lines) and not found["cell_file"] else ""
     code = below.strip() if below[:1].isspace() and not _FRAME.match(below) else ""
-    return Place(file=file, line=int(line), code=code)
+    return CodeLine(file=file, line=int(line), code=code)

@@ -22,7 +22,7 @@ COMPUTES = 0.5
 READS_SHARE, READS_BYTES = 0.1, 1024.0
 
 
-class Doing(enum.Enum):
+class BetweenStepsActivity(enum.Enum):
     """What most of the time between two steps is for."""
 
     COMPUTING = enum.auto()
@@ -30,7 +30,7 @@ class Doing(enum.Enum):
     RESTING = enum.auto()
 
 
-def doing(case: Case, trainer: ReplicaSnapshot) -> Doing | None:
+def doing(case: Case, trainer: ReplicaSnapshot) -> BetweenStepsActivity | None:
     """Return what a trainer that waits for its input does meanwhile; None: it is not known.
 
     It is not where other threads or processes of it compute, too: then they may do anything for the script.
@@ -41,13 +41,19 @@ def doing(case: Case, trainer: ReplicaSnapshot) -> Doing | None:
     if python is None or fed is None:
         return None
     if python >= COMPUTES * readings.waits(trainer):
-        return Doing.COMPUTING
+        return BetweenStepsActivity.COMPUTING
     if read is None or readings.decodes(case, trainer) is not False:
         return None
-    return Doing.READING if read >= max(READS_SHARE * fed, READS_BYTES) else Doing.RESTING
+    return (
+        BetweenStepsActivity.READING
+        if read >= max(READS_SHARE * fed, READS_BYTES)
+        else BetweenStepsActivity.RESTING
+    )
 
 
-def most(case: Case, reading: readings.Reading, what: Doing) -> Sequence[ReplicaSnapshot]:
+def most(
+    case: Case, reading: readings.InputBoundJob, what: BetweenStepsActivity
+) -> Sequence[ReplicaSnapshot]:
     """Return the trainers that do something while they wait; none unless most of those that wait do."""
     found = [each for each in reading.trainers if doing(case, each) is what]
     return found if 2 * len(found) > len(reading.trainers) else []

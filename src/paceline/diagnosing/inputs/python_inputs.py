@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import between_steps, readings
-from paceline.diagnosing.inputs.between_steps import Doing
+from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
@@ -34,7 +34,7 @@ TOPIC = Topic(
 def python_input(case: Case) -> Iterator[Hit]:
     """Most trainers have no step running for much of their time, because their own thread computes."""
     reading = readings.find(case, readings.DECODING)
-    found = between_steps.most(case, reading, Doing.COMPUTING) if reading else []
+    found = between_steps.most(case, reading, BetweenStepsActivity.COMPUTING) if reading else []
     if reading is None or not found:
         return
     share = mean(found, lambda each: asked.amount(case, each.replica, Name.PYTHON_SHARE)) or 0.0

@@ -26,7 +26,7 @@ DECODES_MOST = 0.3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class InputBoundJob:
     """A job most of whose trainers wait for input.
 
     Attributes:
@@ -42,7 +42,7 @@ class Reading:
     evidence: Evidence
 
 
-def find(case: Case, least: float = INPUT_BOUND) -> Reading | None:
+def find(case: Case, least: float = INPUT_BOUND) -> InputBoundJob | None:
     """Return who waits for input; None: most trainers do not, or less than that, or it was not measured."""
     known = [each for each in case.trainers if each.input_wait_share is not None]
     bound = tuple(each for each in known if waits(each) >= least)
@@ -51,7 +51,7 @@ def find(case: Case, least: float = INPUT_BOUND) -> Reading | None:
     share = min(1.0, mean(bound, lambda each: each.input_wait_share) or 0.0)
     told = f"{len(bound)} of {len(known)} trainers wait" if len(bound) < len(known) else "trainers wait"
     times = 1 / max(1 - share, 1 / headrooms.MOST_TIMES)
-    return Reading(
+    return InputBoundJob(
         trainers=bound,
         share=share,
         gain=outlooks.limited(case, times),
@@ -67,7 +67,7 @@ def is_loaded(case: Case) -> bool:
     return case.spec.framework is Framework.PYTORCH
 
 
-def most(case: Case, reading: Reading, *, decode: bool) -> list[ReplicaSnapshot]:
+def most(case: Case, reading: InputBoundJob, *, decode: bool) -> list[ReplicaSnapshot]:
     """Return those who wait and decode meanwhile, or do not; none where they are not most of who waits: a
     trainer whose cores are busy with something else is no sign that all are.
     """
@@ -75,7 +75,7 @@ def most(case: Case, reading: Reading, *, decode: bool) -> list[ReplicaSnapshot]
     return found if 2 * len(found) > len(reading.trainers) else []
 
 
-def hit(case: Case, reading: Reading, found: Sequence[ReplicaSnapshot], how: str, **more: Any) -> Hit:
+def hit(case: Case, reading: InputBoundJob, found: Sequence[ReplicaSnapshot], how: str, **more: Any) -> Hit:
     """Return that trainers wait for input while the cores of most are busy, or rest (how, in words)."""
     used = mean(found, lambda each: usages.busy(case, each)) or 0.0
     cores = Evidence(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import between_steps, readings
-from paceline.diagnosing.inputs.between_steps import Doing
+from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
@@ -31,7 +31,7 @@ TOPIC = Topic(
 def resting_script(case: Case) -> Iterator[Hit]:
     """Most trainers have no step running for much of their time, and nothing else either."""
     reading = readings.find(case)
-    found = between_steps.most(case, reading, Doing.RESTING) if reading else []
+    found = between_steps.most(case, reading, BetweenStepsActivity.RESTING) if reading else []
     if reading is None or not found:
         return
     read = mean(found, lambda each: asked.amount(case, each.replica, Name.READS_BYTES_PER_STEP))

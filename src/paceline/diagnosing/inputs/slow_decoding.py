@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import headrooms, needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import between_steps, readings
-from paceline.diagnosing.inputs.between_steps import Doing
+from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
@@ -39,7 +39,7 @@ def slow_decoding(case: Case) -> Iterator[Hit]:
     """Most trainers wait for input while their cores are busy, or decoding takes most of their cores."""
     reading = readings.find(case, readings.DECODING)
     decoding = readings.most(case, reading, decode=True) if reading else []
-    if reading is not None and between_steps.most(case, reading, Doing.COMPUTING):
+    if reading is not None and between_steps.most(case, reading, BetweenStepsActivity.COMPUTING):
         return  # One thread of the script does it, whatever cores there are: see `python_inputs`.
     if reading is None or not decoding:
         yield from _burdened(case)
@@ -100,7 +100,7 @@ def _burdened(case: Case) -> Iterator[Hit]:
     )
 
 
-def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> Iterator[Change]:
+def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> Iterator[FieldChange]:
     """Yield so many cores that no trainer waits: an example takes as much CPU time as now, in less time.
 
     Rounded up to tenths. Nothing where cores are not those of the role: then they are the host's.
@@ -110,7 +110,7 @@ def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> I
         spec = case.spec.role(role)
         if spec is not None and spec.cpu_cores and _is_own(case, trainers, role):
             value = math.ceil(spec.cpu_cores * times * 10 - 1e-6) / 10
-            yield Change(path=("spec", "roles", str(role), "cpu"), value=value)
+            yield FieldChange(path=("spec", "roles", str(role), "cpu"), value=value)
 
 
 def _is_own(case: Case, trainers: Sequence[ReplicaSnapshot], role: Role) -> bool:

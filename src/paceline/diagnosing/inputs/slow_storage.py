@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import between_steps, readings
-from paceline.diagnosing.inputs.between_steps import Doing
+from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.findings import Severity
@@ -33,7 +33,7 @@ def slow_storage(case: Case) -> Iterator[Hit]:
         return
     resting = readings.most(case, reading, decode=False)
     # A script that feeds its batches may compute between its steps, or sleep: then it is no storage.
-    other = (Doing.COMPUTING, Doing.RESTING)
+    other = (BetweenStepsActivity.COMPUTING, BetweenStepsActivity.RESTING)
     if not resting or any(between_steps.most(case, reading, what) for what in other):
         return
     yield readings.hit(

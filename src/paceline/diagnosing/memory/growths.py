@@ -11,7 +11,7 @@ from paceline.diagnosing.progress import silences
 from paceline.model import trends
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.measures.snapshots import ReplicaSnapshot
-from paceline.model.trends import Trend
+from paceline.model.trends import Slope
 
 #: Points of a replica's history that its growth is computed from: enough for an interval, cheap for hundreds
 #: of replicas of an hour.
@@ -41,7 +41,7 @@ class Growth(NamedTuple):
         points: from how many measurements.
     """
 
-    bytes_per_second: Trend
+    bytes_per_second: Slope
     left_seconds: float
     soonest_seconds: float
     latest_seconds: float
@@ -72,7 +72,7 @@ def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Grow
     if whole is None or early is None or late is None or whole.low <= 0 or late < _STEADY * early:
         return None
     watched, left = measured[-1][0] - measured[0][0], max(0.0, limit_bytes - measured[-1][1])
-    speed = Trend(whole.slope, min(whole.low, late), max(whole.high, late))
+    speed = Slope(whole.slope, min(whole.low, late), max(whole.high, late))
     if speed.low <= 0:
         return None
     found = Growth(

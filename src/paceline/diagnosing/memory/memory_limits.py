@@ -13,7 +13,7 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import ExitKind
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -112,7 +112,7 @@ def _evidence(case: Case, found: list[_Near]) -> Iterator[Evidence]:
         trend = growth.bytes_per_second
         per_minute = [size(each * 60) for each in (trend.slope, trend.low, trend.high)]
         history = case.histories[near.replica.replica]
-        source = Source(
+        source = EvidenceSource(
             what="samples", field="memory_bytes", replicas=(near.replica.replica,), count=growth.points,
             since=history[0].at, until=history[-1].at,
         )  # fmt: skip
@@ -123,7 +123,7 @@ def _evidence(case: Case, found: list[_Near]) -> Iterator[Evidence]:
         )
 
 
-def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[Change, ...]:
+def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[FieldChange, ...]:
     """Return the memory for what is used; for what grows without a known end it is not known."""
     spec, rest = case.spec.role(role), case.snapshot.eta_seconds
     if spec is None or spec.memory_bytes is None:
@@ -137,7 +137,7 @@ def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[Change, ...]:
     size = -int(-(needed / _PLANNED_USE) // _STEP_BYTES) * _STEP_BYTES
     if size <= spec.memory_bytes:
         return ()
-    return (Change(path=("spec", "roles", str(role), "memory"), value=quantities.quantity_bytes(size)),)
+    return (FieldChange(path=("spec", "roles", str(role), "memory"), value=quantities.quantity_bytes(size)),)
 
 
 def _next_steps(case: Case, near: _Near) -> tuple[str, ...]:

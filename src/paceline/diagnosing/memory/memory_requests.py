@@ -10,7 +10,7 @@ from paceline.diagnosing.memory import growths
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import RoleSpec
 from paceline.model.measures.samples import Sample
@@ -62,7 +62,7 @@ def memory_over_asked(case: Case) -> Iterator[Hit]:
             subjects=tuple(str(each.replica) for each in case.of_role(role.role)),
             evidence=(_evidence(role, asked, most, histories),),
             changes=(
-                Change(
+                FieldChange(
                     path=("spec", "roles", str(role.role), "memory"), value=quantities.quantity_bytes(wanted)
                 ),
             ),
@@ -77,7 +77,7 @@ def _is_known(samples: list[Sample]) -> bool:
 def _evidence(role: RoleSpec, asked: int, most: int, histories: list[list[Sample]]) -> Evidence:
     unused = quantities.format_bytes((asked - most) * len(histories))
     samples = [sample for own in histories for sample in own if sample.memory_bytes is not None]
-    source = Source(
+    source = EvidenceSource(
         what="samples", field="memory_bytes", replicas=tuple(dict.fromkeys(each.replica for each in samples)),
         count=len(samples), since=min(each.at for each in samples), until=max(each.at for each in samples),
     )  # fmt: skip

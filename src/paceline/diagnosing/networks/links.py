@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import outlooks, trainings, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.queues import Queues
-from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
@@ -145,10 +145,10 @@ def _busier(replica: ReplicaSnapshot) -> float | None:
     return None if rates.total(both) is None else max(each or 0.0 for each in both)
 
 
-def halved(case: Case) -> Iterator[Change]:
+def halved(case: Case) -> Iterator[FieldChange]:
     """Yield the change that halves the bytes of values, where the training library sends them whole."""
     if trainings.by_library(case) and _precision(case) == "float32":
-        yield Change(path=_PRECISION, value="bfloat16")
+        yield FieldChange(path=_PRECISION, value="bfloat16")
 
 
 def fewer_bytes(case: Case) -> str:

@@ -10,7 +10,7 @@ from paceline.diagnosing.networks import links
 from paceline.diagnosing.networks.links import Link
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.words import listed
@@ -69,10 +69,10 @@ def _fewer_bytes(case: Case) -> str:
     return links.fewer_bytes(case)
 
 
-def _changes(case: Case, link: Link) -> tuple[Change, ...]:
+def _changes(case: Case, link: Link) -> tuple[FieldChange, ...]:
     """Return the placement that puts them apart, where there are hosts enough for it."""
     now, hosts = case.spec.placement.strategy, len(case.spec.hosts)
     if hosts < len(case.servers) + (1 if link.trainers else 0):
         return ()
     wanted = PlacementStrategy.ISOLATE if link.trainers else PlacementStrategy.SPREAD_PS
-    return () if now is wanted else (Change(path=_STRATEGY, value=str(wanted)),)
+    return () if now is wanted else (FieldChange(path=_STRATEGY, value=str(wanted)),)

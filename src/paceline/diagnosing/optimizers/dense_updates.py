@@ -11,7 +11,7 @@ from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.roles import ReplicaId, Role
@@ -84,7 +84,7 @@ def dense_update(case: Case) -> Iterator[Hit]:
         subjects=(*dense.names, *dense.servers),
         evidence=(dense.seen, _load(case), *_sizes(case, dense.names[0])),
         changes=tuple(
-            Change(path=("spec", "training", key, "name"), value="lazy-adam") for key in dense.paths
+            FieldChange(path=("spec", "training", key, "name"), value="lazy-adam") for key in dense.paths
         ),
         next_steps=() if dense.paths else (by_hand,),
         gain=gain,
@@ -198,9 +198,9 @@ def _asked(case: Case) -> _Dense | None:
             text=f"{by}: {updates:.1f} updates a second of {quantities.format_bytes(size)} take about "
             f"{min(cores, used):.2f} of the {used:.2f} cores that PS use",
             sources=(
-                Source(what="job file", field=f"training.{keys[0]}.name", count=1)
+                EvidenceSource(what="job file", field=f"training.{keys[0]}.name", count=1)
                 if keys
-                else Source(what="variables", field="updates", count=len(tables)),
+                else EvidenceSource(what="variables", field="updates", count=len(tables)),
             ),
         ),
         paths=keys or ((_OPTIMIZER,) if _is_seen_adam(case, first.name) else ()),
@@ -241,4 +241,4 @@ def _sizes(case: Case, name: str) -> Iterator[Evidence]:
     moved = variable.step_bytes
     text = f"{name} has {quantities.format_bytes(whole)} without slots"
     text += "" if moved is None else f"; a step of a trainer moves {quantities.format_bytes(moved)} of it"
-    yield Evidence(text=text, sources=(Source(what="variables", field="step_bytes", count=1),))
+    yield Evidence(text=text, sources=(EvidenceSource(what="variables", field="step_bytes", count=1),))

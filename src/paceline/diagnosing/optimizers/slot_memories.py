@@ -10,7 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
@@ -87,7 +87,7 @@ def slots_memory(case: Case) -> Iterator[Hit]:
             Evidence(
                 text=f"of {table.name} there are {quantities.format_bytes(_slot_bytes(table))} of slots, "
                 f"{table.slots} for each value",
-                sources=(Source(what="variables", field="slots", count=1),),
+                sources=(EvidenceSource(what="variables", field="slots", count=1),),
             ),
         ),
         changes=_changes(case, table) if near else (),
@@ -110,12 +110,12 @@ def _slot_bytes(variable: Variable) -> int:
     return variable.rows * variable.row_bytes * variable.slots
 
 
-def _changes(case: Case, table: Variable) -> tuple[Change, ...]:
+def _changes(case: Case, table: Variable) -> tuple[FieldChange, ...]:
     """Return the change to an optimizer of one slot, where the job file says one of more."""
     key = "wide_optimizer" if table.name.startswith("wide/") else "optimizer"
     if table.slots <= _LEAN_SLOTS or trainings.optimizer(case, key) in (None, _LEAN):
         return ()
-    return (Change(path=("spec", "training", key, "name"), value=_LEAN),)
+    return (FieldChange(path=("spec", "training", key, "name"), value=_LEAN),)
 
 
 def _more_memory(filled: _Filled) -> Iterator[str]:

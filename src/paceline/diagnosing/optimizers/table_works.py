@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from paceline.diagnosing.cases import Case
-from paceline.model.explanations.causes import Source
+from paceline.model.explanations.causes import EvidenceSource
 from paceline.model.traces import trace_summaries
 from paceline.model.traces.trace_summaries import ServerTime
 from paceline.model.traces.traced_steps import Direction
@@ -108,11 +108,11 @@ def waiting_share(case: Case) -> float | None:
     return sum(each.pull_microseconds + each.push_microseconds for each in splits) / total
 
 
-def source(case: Case) -> Source:
+def source(case: Case) -> EvidenceSource:
     """Return what the times of operations rest on."""
     traces = case.recording.traces
     at = [trace.at for trace in traces]
-    return Source(
+    return EvidenceSource(
         what="traces",
         field="operations",
         count=sum(len(trace.splits) for trace in traces),

@@ -9,7 +9,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import JobSpec
@@ -59,7 +59,7 @@ def _hit(case: Case, found: Elasticity, ends: Sequence[Elasticity]) -> Hit:
     )
 
 
-def _changes(spec: JobSpec, found: Elasticity) -> Iterator[Change]:
+def _changes(spec: JobSpec, found: Elasticity) -> Iterator[FieldChange]:
     """Yield what gives each replica of a part half as many cores again; of a link nothing can be changed."""
     if found.part.knob is not Knob.CPU:
         return
@@ -67,4 +67,4 @@ def _changes(spec: JobSpec, found: Elasticity) -> Iterator[Change]:
         cores = spec.role_of(ReplicaId.parse(target)).cpu_cores
         if cores is not None:
             value = quantities.plain(quantities.quantity_cores(cores * sayings.RAISE))
-            yield Change(path=("spec", "overrides", target, "cpu"), value=value)
+            yield FieldChange(path=("spec", "overrides", target, "cpu"), value=value)

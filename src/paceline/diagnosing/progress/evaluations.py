@@ -9,11 +9,11 @@ from typing import NamedTuple
 from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
-from paceline.diagnosing.cores.crowds import Place
+from paceline.diagnosing.cores.crowds import SharedCores
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import RoleSpec
 from paceline.model.measures.samples import Sample
@@ -86,10 +86,12 @@ def _used(evaluators: Sequence[ReplicaSnapshot]) -> float:
     return sum(each.cpu_cores or 0.0 for each in evaluators)
 
 
-def _changes(role: RoleSpec | None, used: float) -> Iterator[Change]:
+def _changes(role: RoleSpec | None, used: float) -> Iterator[FieldChange]:
     cores = max(0.1, round(used / _QUARTER, 1))
     if role is not None and (role.cpu_cores is None or cores < role.cpu_cores):
-        yield Change(path=("spec", "roles", str(role.role), "cpu"), value=quantities.quantity_cores(cores))
+        yield FieldChange(
+            path=("spec", "roles", str(role.role), "cpu"), value=quantities.quantity_cores(cores)
+        )
 
 
 def _beside(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> tuple[ReplicaSnapshot, ...]:
@@ -217,7 +219,7 @@ def _share(case: Case, others: Sequence[ReplicaSnapshot]) -> float:
     return len(others) / max(1, len(case.trainers))
 
 
-def _seen(case: Case, place: Place, evaluators: Sequence[ReplicaSnapshot], rest: float) -> Evidence:
+def _seen(case: Case, place: SharedCores, evaluators: Sequence[ReplicaSnapshot], rest: float) -> Evidence:
     names = listed(each.replica for each in evaluators)
     return Evidence(
         text=f"{place.name}: {names} used {_used(evaluators):.2f} cores, the training {rest:.2f}, of "

@@ -16,7 +16,7 @@ from paceline.model.explanations.causes import Evidence
 from paceline.model.jobs.runs import STANDING
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures import standings
-from paceline.model.measures.standings import Doing
+from paceline.model.measures.standings import StandingActivity
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.words import listed
 
@@ -210,7 +210,7 @@ def _is_busy(case: Case, trainers: list[Silence]) -> bool:
 
 def _say_they_compute(case: Case) -> bool:
     """Whether a trainer says that it computes, though no step ends."""
-    return any(each.doing is Doing.COMPUTING for each in standings.now(case.recording))
+    return any(each.doing is StandingActivity.COMPUTING for each in standings.now(case.recording))
 
 
 def _evidence(

@@ -9,7 +9,7 @@ from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Change, Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.measures.samples import StepReport
 from paceline.model.words import listed
 
@@ -72,7 +72,7 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
                 else f"the last loss was {last.loss:.4g}",
                 at=first.at if last is None else last.at,
                 sources=(
-                    Source(
+                    EvidenceSource(
                         what="steps", field="loss", replicas=tuple(found),
                         count=sum(lost.reports for lost in found.values()),
                         since=first.at, until=max(own[-1].at for own in reports.values() if own),
@@ -96,16 +96,16 @@ def _lost(reports: Sequence[StepReport]) -> _Lost | None:
     return _Lost(made[since - 1] if known else None, made[since], len(made) - since)
 
 
-def _changes(case: Case) -> Iterator[Change]:
+def _changes(case: Case) -> Iterator[FieldChange]:
     training = trainings.section(case) if trainings.by_library(case) else {}
     for name in ("optimizer", "wide_optimizer"):
         chosen = training.get(name)
         rate = chosen.get("learning_rate") if isinstance(chosen, dict) else None
         if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0:
             path = ("spec", "training", name, "learning_rate")
-            yield Change(path=path, value=float(f"{rate / _SMALLER:.6g}"))
+            yield FieldChange(path=path, value=float(f"{rate / _SMALLER:.6g}"))
     if training and "clip_norm" not in training:
-        yield Change(path=("spec", "training", "clip_norm"), value=_CLIP_NORM)
+        yield FieldChange(path=("spec", "training", "clip_norm"), value=_CLIP_NORM)
 
 
 def _next_steps(case: Case) -> Iterator[str]:

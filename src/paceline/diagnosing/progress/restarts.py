@@ -8,7 +8,7 @@ from typing import NamedTuple
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.runs import SEEN
 from paceline.model.jobs.statuses import ReplicaPhase
@@ -106,7 +106,7 @@ def _evidence(case: Case, loss: _Loss, again: list[ReplicaId]) -> Iterator[Evide
         f"{loss.first.step:,}",
         at=loss.first.at,
         sources=(
-            Source(
+            EvidenceSource(
                 what="steps",
                 field="step",
                 replicas=tuple(dict.fromkeys((loss.last.replica, loss.first.replica))),

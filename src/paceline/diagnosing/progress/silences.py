@@ -14,7 +14,7 @@ from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.measures import rates, standings
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.measures.snapshots import ReplicaSnapshot
-from paceline.model.measures.standings import Doing
+from paceline.model.measures.standings import StandingActivity
 from paceline.model.roles import ReplicaId
 
 #: The first word of what the instrumentation says when it has seen a library that trains. What else it says
@@ -124,7 +124,9 @@ def trains(case: Case) -> bool:
     """Whether the job is beyond its start, and not all of its trainers stand and wait."""
     if not has_begun(case):
         return False
-    waiting = {each.replica for each in standings.now(case.recording) if each.doing is not Doing.COMPUTING}
+    waiting = {
+        each.replica for each in standings.now(case.recording) if each.doing is not StandingActivity.COMPUTING
+    }
     return not waiting or any(each.replica not in waiting for each in case.trainers)
 
 

@@ -12,7 +12,7 @@ from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures import standings
-from paceline.model.measures.standings import Doing, Standing
+from paceline.model.measures.standings import Standing, StandingActivity
 from paceline.model.words import listed
 
 TOPIC = Topic(
@@ -27,9 +27,9 @@ TOPIC = Topic(
     "parameter server that is gone, a lock.",
 )
 _WORDS = {
-    Doing.INPUT: "for input",
-    Doing.STEP: "within a step: for a parameter server, or for input that the graph reads",
-    Doing.BETWEEN: "between two steps, in the script",
+    StandingActivity.INPUT: "for input",
+    StandingActivity.STEP: "within a step: for a parameter server, or for input that the graph reads",
+    StandingActivity.BETWEEN: "between two steps, in the script",
 }
 
 
@@ -40,7 +40,7 @@ def standing_trainers(case: Case) -> Iterator[Hit]:
     if run.phase is not JobPhase.RUNNING or case.recording.lost or case.snapshot.progress == 1.0:
         return
     standing = standings.now(case.recording)
-    waiting = [each for each in standing if each.doing is not Doing.COMPUTING]
+    waiting = [each for each in standing if each.doing is not StandingActivity.COMPUTING]
     if not waiting:
         return
     # One that computes without a step evaluates or saves, as a rule, and others may wait for it.

@@ -13,7 +13,7 @@ from paceline.model.roles import ReplicaId
 from paceline.model.words import listed
 
 
-class Asked(NamedTuple):
+class ReportedFact(NamedTuple):
     """A value that the script of a trainer asks for, and when that was seen (Unix seconds)."""
 
     replica: ReplicaId
@@ -26,10 +26,10 @@ def _facts(case: Case) -> Mapping[ReplicaId, Facts]:
     return script_facts.of_replicas(case.recording.replicas, case.recording.events)
 
 
-def of_trainers(case: Case, name: Name) -> list[Asked]:
+def of_trainers(case: Case, name: Name) -> list[ReportedFact]:
     """Return what the scripts of trainers ask for by a name, of those of which it was seen."""
     return [
-        Asked(replica, facts[name].value, facts[name].at)
+        ReportedFact(replica, facts[name].value, facts[name].at)
         for replica, facts in _facts(case).items()
         if replica.role.trains and name in facts
     ]
@@ -46,7 +46,7 @@ def amount(case: Case, replica: ReplicaId, name: Name) -> float | None:
     return None if fact is None else float(fact.value)
 
 
-def evidence(name: Name, asked: list[Asked]) -> Evidence:
+def evidence(name: Name, asked: list[ReportedFact]) -> Evidence:
     """Return that some scripts ask for the same."""
     return Evidence(
         text=f"seen in the script of {listed(each.replica for each in asked)}: "

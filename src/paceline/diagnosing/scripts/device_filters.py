@@ -8,7 +8,7 @@ from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
-from paceline.diagnosing.scripts.asked import Asked
+from paceline.diagnosing.scripts.asked import ReportedFact
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -84,7 +84,7 @@ _IN_SCRIPT = (
 )
 
 
-def _waits(case: Case, filters: Asked) -> bool:
+def _waits(case: Case, filters: ReportedFact) -> bool:
     """Whether a trainer that runs has asked for a session a while ago, and made no step since."""
     replica = filters.replica
     runs = any(

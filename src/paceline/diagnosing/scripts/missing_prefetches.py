@@ -9,7 +9,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.script_facts import Name
 from paceline.model.traces import trace_summaries
@@ -58,7 +58,7 @@ def no_prefetch(case: Case) -> Iterator[Hit]:
                 text=f"of a traced step, {listed(f'{name} {share:.0%}' for name, share in waiting.items())} "
                 "was waiting for the iterator",
                 at=at,
-                sources=(Source(what="traces", field="splits", count=len(shares)),),
+                sources=(EvidenceSource(what="traces", field="splits", count=len(shares)),),
             ),
         ),
         changes=trainings.cured(case, cures.PREFETCH),

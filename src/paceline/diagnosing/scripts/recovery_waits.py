@@ -9,7 +9,7 @@ from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
-from paceline.diagnosing.scripts.asked import Asked
+from paceline.diagnosing.scripts.asked import ReportedFact
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -81,7 +81,7 @@ def _ready_at(case: Case, waiting: set[ReplicaId]) -> float | None:
     return min((intervals.stretch(each)[0] for each in firsts), default=None)
 
 
-def _slept(case: Case, wait: Asked, ready_at: float) -> _Sleep | None:
+def _slept(case: Case, wait: ReportedFact, ready_at: float) -> _Sleep | None:
     """Return how long a wait went on in vain; None: hardly, or the chief was ready before it."""
     seconds = wait.at - max(ready_at, wait.at - float(wait.value))
     every = asked.amount(case, wait.replica, Name.RECOVERY_WAIT_SECONDS)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
-from paceline.diagnosing.scripts.asked import Asked
+from paceline.diagnosing.scripts.asked import ReportedFact
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -65,7 +65,7 @@ def frequent_summaries(case: Case) -> Iterator[Hit]:
     )
 
 
-def _slower(case: Case, found: Sequence[Asked]) -> tuple[Evidence, ...]:
+def _slower(case: Case, found: Sequence[ReportedFact]) -> tuple[Evidence, ...]:
     """Return that a trainer that writes summaries is slower than those that do not, if it is."""
     rates = {each.replica: each.steps_per_second for each in case.active_trainers if each.steps_per_second}
     writing = {each.replica for each in found}

@@ -11,10 +11,10 @@ from paceline.diagnosing.cases import Case, ShardTraffic, once
 from paceline.diagnosing.servers import hot_servers
 from paceline.diagnosing.servers.hot_servers import Hot
 from paceline.model import imbalances
-from paceline.model.explanations.causes import Evidence, Gain, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource, Gain
 
 
-class Kind(enum.Enum):
+class BlameKind(enum.Enum):
     """What is wrong with the parts."""
 
     GIANT = enum.auto()  # one is too much for one server, whole as it is
@@ -36,7 +36,7 @@ class Blame:
         evidence: what was seen.
     """
 
-    kind: Kind
+    kind: BlameKind
     hot: Hot
     shard: ShardTraffic
     share: float
@@ -85,7 +85,7 @@ def _blamed(case: Case, hot: Hot, shards: Sequence[ShardTraffic], *, by_time: bo
     skewed = (imbalances.max_over_mean(own) or 0.0) >= outlooks.EVEN
     share = own[siblings.index(shard)] / loads[server]
     return Blame(
-        kind=Kind.MISPLACED if placeable else Kind.SKEWED if skewed else Kind.GIANT,
+        kind=BlameKind.MISPLACED if placeable else BlameKind.SKEWED if skewed else BlameKind.GIANT,
         hot=hot,
         shard=shard,
         share=share,
@@ -120,11 +120,11 @@ def _seen(case: Case, loads: dict[str, float], server: str, total: float, *, by_
     )
 
 
-def traffic_source(case: Case) -> Source:
+def traffic_source(case: Case) -> EvidenceSource:
     """Return what the traffic of variables rests on."""
     traces = case.recording.traces
     if not traces:
-        return Source(what="variables", field="step_bytes", count=len(case.traffic))
+        return EvidenceSource(what="variables", field="step_bytes", count=len(case.traffic))
     steps = sum(len(trace.splits) for trace in traces)
     at = [trace.at for trace in traces]
-    return Source(what="traces", field="transfers", count=steps, since=min(at), until=max(at))
+    return EvidenceSource(what="traces", field="transfers", count=steps, since=min(at), until=max(at))

@@ -12,7 +12,7 @@ from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.servers.saturations import Saturation, words
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.roles import Role
@@ -68,12 +68,12 @@ def _needed(found: Saturation, role: RoleSpec | None) -> float:
     return math.ceil(cores * 10 - 1e-6) / 10
 
 
-def _changes(role: RoleSpec | None, cores: float) -> tuple[Change, ...]:
+def _changes(role: RoleSpec | None, cores: float) -> tuple[FieldChange, ...]:
     path = ("spec", "roles", str(Role.PS))
     value = int(cores) if quantities.is_whole(cores) else cores
     threads = math.ceil(cores)
     few = role is not None and role.threads is not None and role.threads < threads
     return (
-        Change(path=(*path, "cpu"), value=value),
-        *((Change(path=(*path, "threads"), value=threads),) if few else ()),
+        FieldChange(path=(*path, "cpu"), value=value),
+        *((FieldChange(path=(*path, "threads"), value=threads),) if few else ()),
     )

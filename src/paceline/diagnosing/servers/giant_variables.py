@@ -8,10 +8,10 @@ from paceline.diagnosing import needs, trainings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
-from paceline.diagnosing.servers.blames import Blame, Kind
+from paceline.diagnosing.servers.blames import Blame, BlameKind
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
 from paceline.model.variables import cures
 
@@ -41,7 +41,7 @@ TOPIC = Topic(
 def giant_variable(case: Case) -> Iterator[Hit]:
     """A part of a variable that alone is more than an even share of all."""
     blame = blames.blame(case)
-    if blame is None or blame.kind is not Kind.GIANT:
+    if blame is None or blame.kind is not BlameKind.GIANT:
         return
     server, servers = blame.shard.server, len(case.servers)
     changes = partitionings.to_defaults(case)
@@ -77,5 +77,5 @@ def _sizes(case: Case, blame: Blame) -> Iterator[Evidence]:
         size = quantities.format_bytes(shard.variable.memory_bytes)
         yield Evidence(
             text=f"{shard.variable.name} has {shard.variable.rows:,} rows, {size} with the optimizer's slots",
-            sources=(Source(what="variables", field="shape", count=1),),
+            sources=(EvidenceSource(what="variables", field="shape", count=1),),
         )

@@ -13,7 +13,7 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import compute_bounds
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -80,7 +80,7 @@ class _Freed(NamedTuple):
 
     to: tuple[ReplicaSnapshot, ...]
     servers: int
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     gain: Gain
 
 
@@ -104,7 +104,7 @@ def _freed(case: Case, needed: int, used: float) -> _Freed | None:
         if used * times <= saturations.TARGET * one * stay:
             gain = outlooks.gain(case, functools.partial(outlooks.thinking_times, factor=1 / times))
             cores = math.floor(apart.trainers * times / len(case.active_trainers) * 10 + 1e-6) / 10
-            change = Change(path=("spec", "roles", str(Role.WORKER), "cpu"), value=cores)
+            change = FieldChange(path=("spec", "roles", str(Role.WORKER), "cpu"), value=cores)
             return _Freed(bound, stay, (change,), gain) if gain and headrooms.matters(gain) else None
     return None
 

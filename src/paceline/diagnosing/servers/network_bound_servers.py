@@ -11,7 +11,7 @@ from paceline.diagnosing.servers import few_servers, saturations
 from paceline.diagnosing.servers.saturations import Saturation
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.variables.variables import ID_BYTES
@@ -66,12 +66,12 @@ def _seen(case: Case, found: Saturation) -> Evidence:
     return Evidence(text=text, sources=(case.source("network_received_bytes", found.servers),))
 
 
-def _changes(case: Case) -> tuple[Change, ...]:
+def _changes(case: Case) -> tuple[FieldChange, ...]:
     """Return the change to values of two bytes, if the job file can say it and does not yet."""
     precision = trainings.section(case, "transfers").get("precision") or "float32"
     if not trainings.by_library(case) or precision != "float32":
         return ()
-    return (Change(path=("spec", "training", "transfers", "precision"), value="bfloat16"),)
+    return (FieldChange(path=("spec", "training", "transfers", "precision"), value="bfloat16"),)
 
 
 def _left(case: Case) -> float:

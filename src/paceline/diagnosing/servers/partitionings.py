@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.variables import cures
 
 _TRAINING = ("spec", "training")
@@ -21,7 +21,7 @@ BY_HAND = (
 )
 
 
-def to_defaults(case: Case) -> tuple[Change, ...]:
+def to_defaults(case: Case) -> tuple[FieldChange, ...]:
     """Return the changes that have variables cut, rows shuffled and parts placed as Paceline does by itself:
     large ones over all PS, rows by hash, the busiest part first. In a script without the training library
     rows stay in order, and the largest part is placed first. Empty: the job file says nothing of it.
@@ -33,7 +33,7 @@ def to_defaults(case: Case) -> tuple[Change, ...]:
     )
 
 
-def placement_to_default(case: Case) -> tuple[Change, ...]:
+def placement_to_default(case: Case) -> tuple[FieldChange, ...]:
     """Return the changes that have parts placed by what they move, cut as they are.
 
     A script without the training library has them placed by their sizes.
@@ -43,7 +43,7 @@ def placement_to_default(case: Case) -> tuple[Change, ...]:
     return tuple(_left_out(case, ("variable_placement", "variable_plan")))
 
 
-def rows_hashed(case: Case) -> tuple[Change, ...]:
+def rows_hashed(case: Case) -> tuple[FieldChange, ...]:
     """Return the changes that have the rows of tables shuffled before they are cut.
 
     Empty: the script is not written with the training library.
@@ -53,9 +53,9 @@ def rows_hashed(case: Case) -> tuple[Change, ...]:
     training = case.spec.training or {}
     if "variable_plan" in training:
         return to_defaults(case)
-    return (Change(path=(*_TRAINING, "partitioning", "rows"), value="hashed"),)
+    return (FieldChange(path=(*_TRAINING, "partitioning", "rows"), value="hashed"),)
 
 
-def _left_out(case: Case, keys: tuple[str, ...]) -> Iterator[Change]:
+def _left_out(case: Case, keys: tuple[str, ...]) -> Iterator[FieldChange]:
     training = case.spec.training or {}
-    return (Change(path=(*_TRAINING, key), value=None) for key in keys if key in training)
+    return (FieldChange(path=(*_TRAINING, key), value=None) for key in keys if key in training)

@@ -8,7 +8,7 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
-from paceline.diagnosing.servers.blames import Kind
+from paceline.diagnosing.servers.blames import BlameKind
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
@@ -33,7 +33,7 @@ TOPIC = Topic(
 def skewed_shards(case: Case) -> Iterator[Hit]:
     """A hot server because of a part that is busier than the others of its variable."""
     blame = blames.blame(case)
-    if blame is None or blame.kind is not Kind.SKEWED:
+    if blame is None or blame.kind is not BlameKind.SKEWED:
         return
     moved = [each.bytes or 0.0 for each in blame.siblings]
     share = (blame.shard.bytes or 0.0) / (sum(moved) or 1.0)

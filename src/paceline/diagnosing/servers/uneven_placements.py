@@ -8,7 +8,7 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
-from paceline.diagnosing.servers.blames import Kind
+from paceline.diagnosing.servers.blames import BlameKind
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
@@ -35,7 +35,7 @@ TOPIC = Topic(
 def uneven_placement(case: Case) -> Iterator[Hit]:
     """A hot server whose variables would lie evenly elsewhere."""
     blame = blames.blame(case)
-    if blame is None or blame.kind is not Kind.MISPLACED:
+    if blame is None or blame.kind is not BlameKind.MISPLACED:
         return
     server = blame.shard.server
     names = listed(each.name for each in blame.on_server)

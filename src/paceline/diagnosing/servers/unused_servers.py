@@ -10,7 +10,7 @@ from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
-from paceline.model.explanations.causes import Evidence, Source
+from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.measures.samples import Sample
@@ -80,7 +80,7 @@ def _placed_elsewhere(case: Case) -> tuple[Evidence, ...] | None:
     return (
         Evidence(
             text=f"TensorFlow has {listed(each.name for each in variables)} ({size} in all) on: {devices}",
-            sources=(Source(what="variables", field="devices", count=len(variables)),),
+            sources=(EvidenceSource(what="variables", field="devices", count=len(variables)),),
         ),
     )
 

@@ -18,7 +18,7 @@ from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Change, Evidence, Gain
+from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -50,7 +50,7 @@ TOPIC = Topic(
 class _Move(NamedTuple):
     """Cores that go from servers to workers, and what that brings."""
 
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     gain: Gain
 
 
@@ -229,7 +229,9 @@ def _moved(case: Case) -> _Move | None:
     if gain is None or not headrooms.matters(gain):
         return None
     cpu = {Role.PS: server, Role.WORKER: worker}
-    changes = (Change(path=("spec", "roles", str(role), "cpu"), value=each) for role, each in cpu.items())
+    changes = (
+        FieldChange(path=("spec", "roles", str(role), "cpu"), value=each) for role, each in cpu.items()
+    )
     return _Move(changes=tuple(changes), gain=gain)
 
 

@@ -12,7 +12,7 @@ from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories
 from paceline.diagnosing.trainers.histories import History
-from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.measures.samples import Sample
@@ -102,11 +102,11 @@ def _with_work(case: Case, trainers: int) -> Iterator[Evidence]:
         yield Evidence(text=f"if all had work: x {gain.low:.1f} to {gain.high:.1f} (computed)")
 
 
-def _changes(case: Case, active: Sequence[History], idle: Sequence[ReplicaSnapshot]) -> Iterator[Change]:
+def _changes(case: Case, active: Sequence[History], idle: Sequence[ReplicaSnapshot]) -> Iterator[FieldChange]:
     """Yield as many workers as there is work for."""
     workers = sum(each.trainer.replica.role is Role.WORKER for each in active)
     if workers and all(each.replica.role is Role.WORKER for each in idle):
-        yield Change(path=("spec", "roles", "worker", "replicas"), value=workers)
+        yield FieldChange(path=("spec", "roles", "worker", "replicas"), value=workers)
 
 
 def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples) -> bool:

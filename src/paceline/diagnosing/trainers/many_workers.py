@@ -11,7 +11,7 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import cpu_bound_servers, few_servers, saturations
 from paceline.diagnosing.servers.saturations import Saturation
 from paceline.diagnosing.topics import Topic
-from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
 
@@ -61,7 +61,7 @@ def too_many_workers(case: Case) -> Iterator[Hit]:
                 sources=(case.source("steps", case.trainers, steps=True),),
             ),
         ),
-        changes=(Change(path=("spec", "roles", str(Role.WORKER), "replicas"), value=enough),),
+        changes=(FieldChange(path=("spec", "roles", str(Role.WORKER), "replicas"), value=enough),),
         next_steps=tuple(_more_servers(case, found)),
     )
 

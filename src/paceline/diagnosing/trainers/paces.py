@@ -32,7 +32,7 @@ LEAST_REPORTS = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class TrainerPace:
     """How fast one trainer is.
 
     Attributes:
@@ -56,8 +56,8 @@ class Straggler:
         usual: the median of these.
     """
 
-    pace: Pace
-    others: tuple[Pace, ...]
+    pace: TrainerPace
+    others: tuple[TrainerPace, ...]
     usual: float
 
     @property
@@ -76,7 +76,7 @@ class Straggler:
         return self.pace.per_second / self.usual
 
 
-def paces(case: Case) -> tuple[Pace, ...]:
+def paces(case: Case) -> tuple[TrainerPace, ...]:
     """Return how fast trainers are that can be compared; empty: fewer than two can."""
     told = by_replica(each for each in case.steps if each.steps is not None and each.interval_seconds)
     reports = {each: told.get(each.replica, []) for each in case.trainers}
@@ -93,7 +93,9 @@ def paces(case: Case) -> tuple[Pace, ...]:
         within = _same_batch(within)
     unit, chief = "examples" if counted else "steps", _chief(case)
     found = ((each, _rate(own, unit, steady=each is chief)) for each, own in within.items())
-    made = tuple(Pace(trainer=each, unit=unit, per_second=rate) for each, rate in found if rate is not None)
+    made = tuple(
+        TrainerPace(trainer=each, unit=unit, per_second=rate) for each, rate in found if rate is not None
+    )
     return made if len(made) > 1 else ()
 
 

@@ -14,7 +14,7 @@ from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.diagnosing.trainers.paces import Straggler
-from paceline.model.explanations.causes import Change, Evidence
+from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -44,13 +44,13 @@ TOPIC = Topic(
 )
 
 
-class Reason(NamedTuple):
+class HostReason(NamedTuple):
     """Why a host is slow: what was seen, and of which measured field; changes where the job file says it."""
 
     text: str
     field: str | None
     next_step: str
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FieldChange, ...] = ()
 
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("sync-straggler",))
@@ -72,14 +72,14 @@ def slow_host(case: Case) -> Iterator[Hit]:
     )
 
 
-def _seen(case: Case, known: Iterable[tuple[Straggler, Reason]]) -> Iterator[Evidence]:
+def _seen(case: Case, known: Iterable[tuple[Straggler, HostReason]]) -> Iterator[Evidence]:
     for straggler, reason in known:
         who = (straggler.trainer, *straggler.fellows)
         sources = (case.source(reason.field, who),) if reason.field else ()
         yield Evidence(text=reason.text, sources=sources)
 
 
-def _reason(case: Case, straggler: Straggler) -> Reason | None:
+def _reason(case: Case, straggler: Straggler) -> HostReason | None:
     """Return why a straggler lacks CPU; None: it does not, as far as can be seen."""
     own, others = straggler.trainer, straggler.fellows
     if links.is_full(case, own) or own in links.losing(case):
@@ -93,7 +93,7 @@ def _reason(case: Case, straggler: Straggler) -> Reason | None:
     return _slower_cores(straggler) or shared_cores(case, own, others) or stolen_cores(case, own, others)
 
 
-def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> Reason | None:
+def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> HostReason | None:
     """Return that a trainer may use fewer cores than the others, and uses them."""
     cores = usages.cores(case, own)
     usual = median(usages.cores(case, each) for each in others)
@@ -104,10 +104,10 @@ def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapsh
     on_host = pool is not None and pool.name != str(own.replica)
     field = f"spec.roles.{own.replica.role}.cpu"
     asked = case.role(own)
-    change = Change(path=("spec", "roles", str(own.replica.role), "cpu"), value=usual)
+    change = FieldChange(path=("spec", "roles", str(own.replica.role), "cpu"), value=usual)
     alone = own.replica.role is Role.CHIEF and not on_host and asked is not None and asked.cpu_cores == cores
     where = f"its host {own.row.host}" if on_host else field if alone else "its limit"
-    return Reason(
+    return HostReason(
         text=f"{own.replica} may use {cores:.2f} cores and uses {use:.0%} of them, the others may use "
         f"{usual:.2f}",
         field="cpu_limit_cores",
@@ -116,14 +116,14 @@ def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapsh
     )
 
 
-def _slower_cores(straggler: Straggler) -> Reason | None:
+def _slower_cores(straggler: Straggler) -> HostReason | None:
     """Return that an example takes it more CPU time than the others: cores are slower, or share caches."""
     own = _cpu_seconds(straggler.trainer, straggler.pace.per_second)
     usual = median(_cpu_seconds(each.trainer, each.per_second) for each in straggler.others)
     if own is None or usual is None or own < MORE_TIME * usual:
         return None
     unit = straggler.pace.unit.removesuffix("s")
-    return Reason(
+    return HostReason(
         text=f"{'an' if unit == 'example' else 'a'} {unit} takes {straggler.trainer.replica} "
         f"{own / usual:.1f} times as much CPU time as the others",
         field="cpu_cores",
@@ -132,14 +132,14 @@ def _slower_cores(straggler: Straggler) -> Reason | None:
     )
 
 
-def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> Reason | None:
+def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> HostReason | None:
     """Return that programs of others use its cores, and it uses less than it may."""
     cores, use = usages.cores(case, own), usages.cpu(case, own)
     neighbours = usages.neighbours(case, own)
     if neighbours is not None and cores is not None and use is not None:
         usual = median(usages.neighbours(case, each) for each in others)
         if neighbours >= max(NEIGHBOURS * cores, 0.5 * (usual or 0.0)) and use < usages.AT_LIMIT:
-            return Reason(
+            return HostReason(
                 text=f"other programs use {neighbours:.2f} cores where {own.replica} may use {cores:.2f}; it "
                 f"gets {own.cpu_cores or 0.0:.2f}",
                 field="neighbours_cpu_cores",
@@ -149,7 +149,7 @@ def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnaps
     usual = median(each.involuntary_switches_per_second for each in others)
     if switches is None or usual is None or switches < max(LEAST_SWITCHES, MORE_SWITCHES * usual):
         return None
-    return Reason(
+    return HostReason(
         text=f"threads of {own.replica} had to make room for others {switches:,.0f} times a second, those of "
         f"the other trainers {usual:,.0f} times",
         field="involuntary_switches",
@@ -157,13 +157,13 @@ def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnaps
     )
 
 
-def stolen_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> Reason | None:
+def stolen_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> HostReason | None:
     """Return that the hypervisor of its machine gives its cores to others, and those of the rest less."""
     cores, stolen = usages.cores(case, own), own.stolen_cpu_cores
     usual = median(each.stolen_cpu_cores for each in others) or 0.0
     if cores is None or stolen is None or stolen - usual < NEIGHBOURS * cores:
         return None
-    return Reason(
+    return HostReason(
         text=f"the hypervisor gives {stolen:.2f} cores to others where {own.replica} may use {cores:.2f}; it "
         f"gets {own.cpu_cores or 0.0:.2f}",
         field="stolen_cpu_cores",

@@ -15,7 +15,7 @@ from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces, slow_hosts
-from paceline.diagnosing.trainers.slow_hosts import Reason
+from paceline.diagnosing.trainers.slow_hosts import HostReason
 from paceline.model.explanations.causes import Evidence, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
@@ -152,7 +152,7 @@ def _gain(found: Sequence[SlowRank]) -> Gain:
     return Gain(low=min(times), high=max(times))
 
 
-def _reason(case: Case, rank: SlowRank) -> Reason | None:
+def _reason(case: Case, rank: SlowRank) -> HostReason | None:
     """Return why a rank is late; None: that does not show."""
     own, others = rank.trainer, rank.others
     return (
@@ -164,25 +164,25 @@ def _reason(case: Case, rank: SlowRank) -> Reason | None:
     )
 
 
-def _late_input(rank: SlowRank) -> Reason | None:
+def _late_input(rank: SlowRank) -> HostReason | None:
     usual = slow_hosts.median(each.input_wait_share for each in rank.others)
     waits = readings.waits(rank.trainer)
     if usual is None or waits - usual < MOST_OF_IT * (rank.usual - rank.waits):
         return None
-    return Reason(
+    return HostReason(
         text=f"{rank.trainer.replica} waits for its input {waits:.0%} of the time, the others {usual:.0%}",
         field="input_wait_seconds",
         next_step=f"see how fast {slow_hosts.place(rank.trainer)} reads, and whether its examples are larger",
     )
 
 
-def _more_computing(rank: SlowRank) -> Reason | None:
+def _more_computing(rank: SlowRank) -> HostReason | None:
     """Return that a step takes it more CPU time: it does more, or its cores are slower."""
     own = _cpu_seconds(rank.trainer)
     usual = slow_hosts.median(_cpu_seconds(each) for each in rank.others)
     if own is None or not usual or own < slow_hosts.MORE_TIME * usual:
         return None
-    return Reason(
+    return HostReason(
         text=f"a step takes {rank.trainer.replica} {own / usual:.1f} times as much CPU time as the others",
         field="cpu_cores",
         next_step=f"see what {rank.trainer.replica} does in a step and the others do not (larger batches, "
@@ -196,7 +196,7 @@ def _cpu_seconds(trainer: ReplicaSnapshot) -> float | None:
     return rates.quotient(trainer.cpu_cores, trainer.steps_per_second)
 
 
-def _seen(case: Case, found: Sequence[SlowRank], reasons: Iterable[Reason]) -> Iterator[Evidence]:
+def _seen(case: Case, found: Sequence[SlowRank], reasons: Iterable[HostReason]) -> Iterator[Evidence]:
     who = tuple(dict.fromkeys(one for each in found for one in (each.trainer, *each.others)))
     for reason in reasons:
         in_steps = reason.field == "input_wait_seconds"

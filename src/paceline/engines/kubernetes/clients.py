@@ -1,4 +1,4 @@
-"""The API server of a real cluster (`clusters.Cluster`), by lightkube."""
+"""The API server of a real cluster (`clusters.ClusterTask`), by lightkube."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from paceline.engines.kubernetes.clusters import (
     WATCH_SECONDS,
     WORDS_BYTES,
     ClusterError,
-    Line,
     Listing,
     Object,
+    OutputLine,
 )
-from paceline.engines.kubernetes.kinds import TRAINING_JOBS, Kind
+from paceline.engines.kubernetes.kinds import TRAINING_JOBS, ResourceKind
 
 TIMEOUT_SECONDS = 30.0
 _PAGE = 500
@@ -86,7 +86,7 @@ class RealCluster:
         await self._client.close()
         await self._raw.aclose()
 
-    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+    async def list(self, kind: ResourceKind, *, namespace: str | None = None, selector: str = "") -> Listing:
         """Return all objects of a kind (see `Cluster`)."""
         with _translated(f"{kind.plural} cannot be listed"):
             found = self._client.list(
@@ -101,7 +101,7 @@ class RealCluster:
             return Listing(objects, found.resourceVersion)
 
     async def watch(
-        self, kind: Kind, version: str, *, namespace: str | None = None, selector: str = ""
+        self, kind: ResourceKind, version: str, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncIterator[tuple[str, Object]]:
         """Yield what happens (see `Cluster`)."""
         with _translated(f"{kind.plural} cannot be watched"):
@@ -115,23 +115,23 @@ class RealCluster:
             async for what, found in happenings:
                 yield what, dict(found)
 
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+    async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Object:
         """Return one object (see `Cluster`)."""
         with _translated(f"{kind.name} {name} cannot be read"):
             return dict(await self._client.get(_resource(kind), name, **_of(kind, namespace)))
 
-    async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
+    async def create(self, kind: ResourceKind, made: Object, *, dry_run: bool = False) -> Object:
         """Make an object (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata'].get('name')} cannot be made"):
             return dict(await self._client.create(_resource(kind)(made), dry_run=dry_run))
 
-    async def replace(self, kind: Kind, made: Object) -> Object:
+    async def replace(self, kind: ResourceKind, made: Object) -> Object:
         """Put an object in the place of another (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata']['name']} cannot be replaced"):
             return dict(await self._client.replace(_resource(kind)(made)))
 
     async def patch(
-        self, kind: Kind, name: str, namespace: str | None, changes: Object, *, status: bool = False
+        self, kind: ResourceKind, name: str, namespace: str | None, changes: Object, *, status: bool = False
     ) -> Object:
         """Merge changes into an object (see `Cluster`)."""
         resource = _resource(kind)
@@ -162,7 +162,7 @@ class RealCluster:
         return dict(response.json())
 
     async def delete(
-        self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
+        self, kind: ResourceKind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:
         """Ask for an object's end (see `Cluster`)."""
         with _translated(f"{kind.name} {name} cannot be deleted"):
@@ -179,7 +179,7 @@ class RealCluster:
         tail: int | None = None,
         since_seconds: int | None = None,
         last_bytes: int,
-    ) -> builtins.list[Line]:
+    ) -> builtins.list[OutputLine]:
         """Return what a container has written (see `Cluster`)."""
         # The client takes a whole answer into memory, and ends lines where a bar of progress begins anew.
         query = {
@@ -258,7 +258,7 @@ class _ActingAs(httpx2.AsyncBaseTransport):
 
 
 @functools.cache
-def _resource(kind: Kind) -> Any:
+def _resource(kind: ResourceKind) -> Any:
     """Return a class of the client whose objects stay plain mappings: those of its own decode each field."""
     if kind is TRAINING_JOBS:
         return create_namespaced_resource(kind.group, kind.version, kind.name, kind.plural)
@@ -278,11 +278,11 @@ def _told(data: bytes) -> tuple[str, str]:
     return str(found.get("message") or ""), str(found.get("reason") or "")
 
 
-def _of(kind: Kind, namespace: str | None) -> dict[str, Any]:
+def _of(kind: ResourceKind, namespace: str | None) -> dict[str, Any]:
     return {"namespace": namespace} if kind.is_namespaced else {}
 
 
-def _where(kind: Kind, namespace: str | None) -> dict[str, Any]:
+def _where(kind: ResourceKind, namespace: str | None) -> dict[str, Any]:
     return {"namespace": namespace or "*"} if kind.is_namespaced else {}
 
 
@@ -333,12 +333,12 @@ async def _last(chunks: AsyncIterable[bytes], limit_bytes: int) -> bytes:
     return bytes(data.partition(b"\n")[2] if is_cut else data)
 
 
-def _lines(data: bytes) -> Iterator[Line]:
+def _lines(data: bytes) -> Iterator[OutputLine]:
     *whole, rest = data.split(b"\n")
     for line in whole:
-        yield Line(*_at_and_text(line))
+        yield OutputLine(*_at_and_text(line))
     if rest:
-        yield Line(*_at_and_text(rest), has_ended=False)
+        yield OutputLine(*_at_and_text(rest), has_ended=False)
 
 
 def _at_and_text(line: bytes) -> tuple[str, str]:

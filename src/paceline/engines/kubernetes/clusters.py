@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.errors import EngineError
 
 #: After so long without a word the server ends a watch.
@@ -71,7 +71,7 @@ class Listing(NamedTuple):
     version: str
 
 
-class Line(NamedTuple):
+class OutputLine(NamedTuple):
     """A line of a container's output, and when it was written as the API writes times: they sort as text.
 
     What the kubelet says itself, as that it cannot read an output, has no time. The last line may go on: then
@@ -91,25 +91,25 @@ class Line(NamedTuple):
 class Cluster(Protocol):
     """What is done with a cluster; every method raises `ClusterError`."""
 
-    async def list(self, kind: Kind, *, namespace: str | None = None, selector: str = "") -> Listing:
+    async def list(self, kind: ResourceKind, *, namespace: str | None = None, selector: str = "") -> Listing:
         """Return all objects of a kind, of one namespace or of all."""
 
     def watch(
-        self, kind: Kind, version: str, *, namespace: str | None = None, selector: str = ""
+        self, kind: ResourceKind, version: str, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncIterator[tuple[str, Object]]:
         """Yield what is ``ADDED``, ``MODIFIED`` and ``DELETED`` after a version; it may end at any time."""
 
-    async def get(self, kind: Kind, name: str, namespace: str | None = None) -> Object:
+    async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
 
-    async def create(self, kind: Kind, made: Object, *, dry_run: bool = False) -> Object:
+    async def create(self, kind: ResourceKind, made: Object, *, dry_run: bool = False) -> Object:
         """Make an object, and return it as it is then; or with ``dry_run`` as it would be."""
 
-    async def replace(self, kind: Kind, made: Object) -> Object:
+    async def replace(self, kind: ResourceKind, made: Object) -> Object:
         """Put an object in the place of the one of its name; of its version, if it names one."""
 
     async def patch(
-        self, kind: Kind, name: str, namespace: str | None, changes: Object, *, status: bool = False
+        self, kind: ResourceKind, name: str, namespace: str | None, changes: Object, *, status: bool = False
     ) -> Object:
         """Merge changes into an object or into its status (RFC 7386); of a version, if they name one."""
 
@@ -117,7 +117,7 @@ class Cluster(Protocol):
         """Give a container of a pod that runs other requests and limits; what these do not name stays."""
 
     async def delete(
-        self, kind: Kind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
+        self, kind: ResourceKind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:
         """Ask for an object's end; of a pod after so long, or after its own grace."""
 
@@ -130,7 +130,7 @@ class Cluster(Protocol):
         tail: int | None = None,
         since_seconds: int | None = None,
         last_bytes: int,
-    ) -> builtins.list[Line]:
+    ) -> builtins.list[OutputLine]:
         """Return what a container has written so far.
 
         The kubelet begins a new file now and then, and reads no other than the newest.

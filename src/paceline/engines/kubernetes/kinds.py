@@ -7,7 +7,7 @@ from typing import NamedTuple
 from paceline.model.jobs import job_specs
 
 
-class Kind(NamedTuple):
+class ResourceKind(NamedTuple):
     """A kind, as the API names it."""
 
     group: str
@@ -24,29 +24,31 @@ class Kind(NamedTuple):
 
 _GROUP, _VERSION = job_specs.API_VERSION.split("/")
 
-TRAINING_JOBS = Kind(_GROUP, _VERSION, job_specs.KIND, "trainingjobs")
-PODS = Kind("", "v1", "Pod", "pods")
-SERVICES = Kind("", "v1", "Service", "services")
-CONFIG_MAPS = Kind("", "v1", "ConfigMap", "configmaps")
-SECRETS = Kind("", "v1", "Secret", "secrets")
-NETWORK_POLICIES = Kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
-NAMESPACES = Kind("", "v1", "Namespace", "namespaces", is_namespaced=False)
-NODES = Kind("", "v1", "Node", "nodes", is_namespaced=False)
-QUOTAS = Kind("", "v1", "ResourceQuota", "resourcequotas")
-EVENTS = Kind("", "v1", "Event", "events")
+TRAINING_JOBS = ResourceKind(_GROUP, _VERSION, job_specs.KIND, "trainingjobs")
+PODS = ResourceKind("", "v1", "Pod", "pods")
+SERVICES = ResourceKind("", "v1", "Service", "services")
+CONFIG_MAPS = ResourceKind("", "v1", "ConfigMap", "configmaps")
+SECRETS = ResourceKind("", "v1", "Secret", "secrets")
+NETWORK_POLICIES = ResourceKind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies")
+NAMESPACES = ResourceKind("", "v1", "Namespace", "namespaces", is_namespaced=False)
+NODES = ResourceKind("", "v1", "Node", "nodes", is_namespaced=False)
+QUOTAS = ResourceKind("", "v1", "ResourceQuota", "resourcequotas")
+EVENTS = ResourceKind("", "v1", "Event", "events")
 #: Queues of Kueue and of Volcano, and what Volcano starts whole.
-LOCAL_QUEUES = Kind("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
+LOCAL_QUEUES = ResourceKind("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
 OLD_LOCAL_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")  # before Kueue 0.15; gone in 0.20
-VOLCANO_QUEUES = Kind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)
-POD_GROUPS = Kind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
-LEASES = Kind("coordination.k8s.io", "v1", "Lease", "leases")
-ACCESS_REVIEWS = Kind(
+VOLCANO_QUEUES = ResourceKind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)
+POD_GROUPS = ResourceKind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+LEASES = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases")
+ACCESS_REVIEWS = ResourceKind(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", is_namespaced=False
 )
-TOKEN_REVIEWS = Kind("authentication.k8s.io", "v1", "TokenReview", "tokenreviews", is_namespaced=False)
-SUBJECT_REVIEWS = Kind(
+TOKEN_REVIEWS = ResourceKind(
+    "authentication.k8s.io", "v1", "TokenReview", "tokenreviews", is_namespaced=False
+)
+SUBJECT_REVIEWS = ResourceKind(
     "authorization.k8s.io", "v1", "SubjectAccessReview", "subjectaccessreviews", is_namespaced=False
 )
-DEFINITIONS = Kind(
+DEFINITIONS = ResourceKind(
     "apiextensions.k8s.io", "v1", "CustomResourceDefinition", "customresourcedefinitions", is_namespaced=False
 )

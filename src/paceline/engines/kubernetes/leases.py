@@ -25,7 +25,7 @@ STALE_SECONDS = 60.0
 log = logging.getLogger(__name__)
 
 
-class Holding(NamedTuple):
+class LeaseHolding(NamedTuple):
     """Who says that he acts.
 
     Attributes:
@@ -42,7 +42,7 @@ class Holding(NamedTuple):
         return bool(self.holder) and self.renewed_at is not None and now - self.renewed_at <= STALE_SECONDS
 
 
-async def holdings(cluster: Cluster, name: str) -> list[Holding]:
+async def holdings(cluster: Cluster, name: str) -> list[LeaseHolding]:
     """Return who holds the leases of a name, in all namespaces; those that were renewed last come first.
 
     Raises:
@@ -54,7 +54,7 @@ async def holdings(cluster: Cluster, name: str) -> list[Holding]:
             spec = each.get("spec") or {}
             renewed = times.seconds_if(spec.get("renewTime"))
             holder = spec.get("holderIdentity") or ""
-            found.append(Holding(each["metadata"]["namespace"], holder, renewed))
+            found.append(LeaseHolding(each["metadata"]["namespace"], holder, renewed))
     return sorted(found, key=lambda each: each.renewed_at or 0.0, reverse=True)
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from paceline.engines.kubernetes.clusters import WATCH_SECONDS, Cluster, ClusterError, Object
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 
 #: Longer without a word than a watch may last, and its connection is dead.
 SILENCE_SECONDS = WATCH_SECONDS + 30.0
@@ -49,7 +49,7 @@ class Mirror:
     def __init__(
         self,
         cluster: Cluster,
-        kind: Kind,
+        kind: ResourceKind,
         *,
         on_change: Callable[[Object], None],
         namespace: str | None = None,

@@ -12,7 +12,7 @@ from typing import Any
 
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, Object
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -74,5 +74,5 @@ async def allows(cluster: Cluster, who: Subject, attributes: Mapping[str, str]) 
     return status.get("allowed") is True and status.get("denied") is not True
 
 
-def _review(kind: Kind, spec: Mapping[str, Any]) -> Object:
+def _review(kind: ResourceKind, spec: Mapping[str, Any]) -> Object:
     return {"apiVersion": kind.api_version, "kind": kind.name, "metadata": {}, "spec": spec}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from paceline.control.reconciliations import Sight, Stage
+from paceline.control.reconciliations import PodState, Stage
 from paceline.engines import exit_reasons, fetched_codes
 from paceline.engines.kubernetes import times
 from paceline.model.jobs.statuses import NOT_STARTED, ExitKind, ExitReason, signal_of
@@ -33,7 +33,7 @@ _NEVER = (
 Object = Mapping[str, Any]
 
 
-def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[Sight]:
+def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[PodState]:
     """Return what is seen of the pods of one job; pods that are not replicas are passed over.
 
     Args:
@@ -54,14 +54,14 @@ def attempt_of(each: Object) -> tuple[ReplicaId, int] | None:
         return None
 
 
-def _sight(pod: Object, silent: Mapping[str, float], now: float) -> Sight | None:
+def _sight(pod: Object, silent: Mapping[str, float], now: float) -> PodState | None:
     found = attempt_of(pod)
     if found is None:
         return None
     replica, attempt = found
     stage, reason = _stage(pod, silent, now)
     is_leaving = pod["metadata"].get("deletionTimestamp") is not None
-    return Sight(replica=replica, attempt=attempt, stage=stage, reason=reason, is_leaving=is_leaving)
+    return PodState(replica=replica, attempt=attempt, stage=stage, reason=reason, is_leaving=is_leaving)
 
 
 def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage, ExitReason | None]:

@@ -34,7 +34,7 @@ MOST_SHARES, MOST_WEIGHT = 262_144, 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class CgroupLimits:
     """Limits of a group; None or empty means: none.
 
     Attributes:
@@ -58,7 +58,7 @@ class Hierarchy:
         """Return the folders of a group, each once."""
         return tuple(dict.fromkeys(root / group for root in self.roots.values()))
 
-    def create(self, group: str, limits: Limits) -> None:
+    def create(self, group: str, limits: CgroupLimits) -> None:
         """Make a group with all its parents, or set the limits of an existing one.
 
         Raises:
@@ -72,7 +72,7 @@ class Hierarchy:
         except OSError as error:
             raise EngineError(f"cannot make the cgroup {group}: {error}") from error
 
-    def limit(self, group: str, limits: Limits) -> None:
+    def limit(self, group: str, limits: CgroupLimits) -> None:
         """Set the limits of a group that there is, and take away those that it has no more.
 
         Its cores stay: processes in it have their threads on them.
@@ -136,7 +136,7 @@ def detect(mountinfo: str) -> tuple[Hierarchy | None, str]:
         return None, "no cgroup hierarchy with cpu, cpuset and memory is mounted"
     probe = f"probe-{os.getpid()}-{threading.get_native_id()}"  # Others may probe at the same time.
     try:
-        hierarchy.create(probe, Limits())
+        hierarchy.create(probe, CgroupLimits())
         hierarchy.remove(probe)
     except EngineError as error:
         return None, error.message
@@ -160,7 +160,7 @@ def _mounts(mountinfo: str) -> tuple[dict[str, Path], Path | None]:
     return v1, v2
 
 
-def _settings(version: int, limits: Limits) -> list[tuple[str, str, str]]:
+def _settings(version: int, limits: CgroupLimits) -> list[tuple[str, str, str]]:
     """Return (controller, file, value) for each limit."""
     settings = []
     if limits.cpu_cores is not None:
@@ -180,7 +180,7 @@ def _settings(version: int, limits: Limits) -> list[tuple[str, str, str]]:
     return settings
 
 
-def _lifted(version: int, limits: Limits) -> list[tuple[str, str, str]]:
+def _lifted(version: int, limits: CgroupLimits) -> list[tuple[str, str, str]]:
     """Return (controller, file, value) of what is not limited, as it is in a new group."""
     lifted = []
     if limits.cpu_cores is None:

@@ -46,7 +46,7 @@ class LocalEngine:
         self._spec = spec
         self._folder = folder
         self._machine = machine
-        self._watch = processes.Watch()
+        self._watch = processes.ExitWatch()
         self._running: dict[int, tuple[ReplicaId, int]] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._firewall: firewalls.Firewall | None = None
@@ -55,7 +55,7 @@ class LocalEngine:
         self._links: dict[str, int] = {}
 
     @functools.cached_property
-    def _layout(self) -> layouts.Layout:
+    def _layout(self) -> layouts.HostLayout:
         return layouts.read(self._folder, self._spec.hosts)
 
     @functools.cached_property
@@ -103,7 +103,7 @@ class LocalEngine:
         if self._machine.cgroups is None:
             return
         for host in {seat.host for seat in self._layout.plan.seats}:
-            limits = cgroups.Limits(cpu_cores=host.cpu_cores, memory_bytes=host.memory_bytes)
+            limits = cgroups.CgroupLimits(cpu_cores=host.cpu_cores, memory_bytes=host.memory_bytes)
             self._machine.cgroups.create(self._host_group(host), limits)
 
     def _host_group(self, host: job_specs.Host) -> str:
@@ -211,8 +211,8 @@ class LocalEngine:
             own_cgroup=self._machine.cgroups is not None,
         )
 
-    def _limits(self, allowance: Allowance) -> cgroups.Limits:
-        return cgroups.Limits(
+    def _limits(self, allowance: Allowance) -> cgroups.CgroupLimits:
+        return cgroups.CgroupLimits(
             cpu_cores=allowance.cpu_cores,
             cores=self._layout.plan.seat(allowance.replica).cores,
             memory_bytes=allowance.memory_bytes,

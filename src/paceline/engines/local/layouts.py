@@ -16,7 +16,7 @@ from paceline.rendering import host_plans
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Layout:
+class HostLayout:
     """A seat and an address ``host:port`` for each replica.
 
     Workers that the job may get while it runs have an address only; those that it had keep their seat.
@@ -42,7 +42,7 @@ def choose(
     machine: machines.Machine,
     folder: folders.RunFolder,
     others: Iterable[folders.RunFolder],
-) -> Layout:
+) -> HostLayout:
     """Return where every replica goes, beside the unfinished jobs of ``others``.
 
     Raises:
@@ -54,10 +54,10 @@ def choose(
     replicas = spec.replicas()
     if has_network(spec, machine):
         network = networks.Network(folder.token, plan)
-        return Layout(plan, {replica: network.address(replica) for replica in replicas})
+        return HostLayout(plan, {replica: network.address(replica) for replica in replicas})
     replicas += spec.spares()
     chosen = ports.choose(len(replicas), taken_ports, random.Random())
-    return Layout(plan, {r: f"127.0.0.1:{port}" for r, port in zip(replicas, chosen, strict=True)})
+    return HostLayout(plan, {r: f"127.0.0.1:{port}" for r, port in zip(replicas, chosen, strict=True)})
 
 
 def seated(
@@ -92,7 +92,7 @@ def extend(
     layout = read(folder, spec.hosts)
     plan = host_plans.extended(layout.plan, spec, free_cores=_free_cores(machine, active))
     if plan != layout.plan:
-        Layout(plan, layout.addresses).write(folder)
+        HostLayout(plan, layout.addresses).write(folder)
 
 
 def _free_cores(machine: machines.Machine, others: Iterable[folders.RunFolder]) -> list[int]:
@@ -105,7 +105,7 @@ def has_network(spec: job_specs.JobSpec, machine: machines.Machine) -> bool:
     return bool(spec.hosts) and not machine.lacks_namespaces
 
 
-def read(folder: folders.RunFolder, hosts: Sequence[job_specs.Host]) -> Layout:
+def read(folder: folders.RunFolder, hosts: Sequence[job_specs.Host]) -> HostLayout:
     """Return the layout that was chosen, on the hosts that the job asks for.
 
     Raises:
@@ -124,7 +124,7 @@ def read(folder: folders.RunFolder, hosts: Sequence[job_specs.Host]) -> Layout:
         addresses = {ReplicaId.parse(name): str(each["address"]) for name, each in saved.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise EngineError(f"the layout in {folder.layout} cannot be read: {error!r}") from error
-    return Layout(host_plans.HostPlan(seats), addresses)
+    return HostLayout(host_plans.HostPlan(seats), addresses)
 
 
 def _all_seats(others: Iterable[folders.RunFolder]) -> Iterator[dict[str, Any]]:

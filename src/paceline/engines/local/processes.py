@@ -140,7 +140,7 @@ def terminate(pid: int) -> None:
     send([pid], signal.SIGTERM)
 
 
-class Watch:
+class ExitWatch:
     """Waits for processes to end, children or not (``pidfd_open(2)``)."""
 
     def __init__(self) -> None:

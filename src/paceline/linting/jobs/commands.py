@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from paceline.linting import shells
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
 from paceline.specs import JobFile
@@ -71,12 +71,14 @@ _OF_OTHERS = {
     "can read any of these.",
     fix="Put it into a Secret and name that under spec.secrets, or mount it as a file.",
 )
-def literal_secret(job: JobFile) -> Iterator[Hit]:
+def literal_secret(job: JobFile) -> Iterator[LintHit]:
     """Secrets do not belong into job files."""
     for path, name, value in _environment(job):
         literal = value.strip() and not value.startswith(("/", "$", "{")) and not value.isdecimal()
         if literal and value.lower() not in ("true", "false") and _SECRET.search(name):
-            yield Hit(job.document, path, f"{name} has a literal value ({len(value)} characters, not shown)")
+            yield LintHit(
+                job.document, path, f"{name} has a literal value ({len(value)} characters, not shown)"
+            )
 
 
 @rule(
@@ -87,15 +89,15 @@ def literal_secret(job: JobFile) -> Iterator[Hit]:
     "different code; hundreds of replicas load the server at once; and nothing checks what arrived.",
     fix="Name the code in spec.code (git, or an archive with its sha256), or put it into the image.",
 )
-def downloading_command(job: JobFile) -> Iterator[Hit]:
+def downloading_command(job: JobFile) -> Iterator[LintHit]:
     """Code belongs into the image."""
     for path, command in commands(job):
         for index, word in enumerate(command):
             what = shells.download_in(word)
             if what:
-                yield Hit(job.document, (*path, index), f"the command runs {problems.shown(what)}")
+                yield LintHit(job.document, (*path, index), f"the command runs {problems.shown(what)}")
         if command[0].rpartition("/")[2] in ("wget", "curl") and shells.download_in(" ".join(command)):
-            yield Hit(job.document, path, f"the command runs {problems.shown(' '.join(command))}")
+            yield LintHit(job.document, path, f"the command runs {problems.shown(' '.join(command))}")
 
 
 @rule(
@@ -107,7 +109,7 @@ def downloading_command(job: JobFile) -> Iterator[Hit]:
     fix="Write the placeholders: --ps_hosts={ps_hosts} --worker_hosts={worker_hosts}. TF_CONFIG is set "
     "for you.",
 )
-def literal_hosts(job: JobFile) -> Iterator[Hit]:
+def literal_hosts(job: JobFile) -> Iterator[LintHit]:
     """Hosts come from placeholders."""
     for path, command in commands(job):
         for index, word in enumerate(command):
@@ -116,10 +118,10 @@ def literal_hosts(job: JobFile) -> Iterator[Hit]:
             if flag and not value and index + 1 < len(command):
                 value = command[index + 1]
             if flag and _ADDRESSES.fullmatch(value):
-                yield Hit(job.document, (*path, index), f"{problems.shown(word)} names hosts by hand")
+                yield LintHit(job.document, (*path, index), f"{problems.shown(word)} names hosts by hand")
     for path, name, value in _environment(job):
         if name == "TF_CONFIG" and "{" in value and _ADDRESSES.search(value):
-            yield Hit(
+            yield LintHit(
                 job.document, path, "TF_CONFIG names hosts by hand and takes the place of Paceline's own"
             )
 
@@ -132,13 +134,13 @@ def literal_hosts(job: JobFile) -> Iterator[Hit]:
     "such as {ps_host}, where it expects a value.",
     fix="Write the name as docs/job-file.md lists it. Double braces give literal ones.",
 )
-def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
+def unknown_placeholder(job: JobFile) -> Iterator[LintHit]:
     """Placeholders must exist."""
     for path, word in _words(job):
         for match in _BRACES.finditer(word):
             name = match[1]
             if name == "code_dir" and job.spec.code is None:
-                yield Hit(
+                yield LintHit(
                     job.document, path, "{code_dir} has no value, because no code is fetched: spec.code"
                 )
             if name in job_specs.PLACEHOLDERS:
@@ -148,12 +150,12 @@ def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
                 message = (
                     f"there is no placeholder {{{name}}}; what other launchers call so is {{{meant}}} here"
                 )
-                yield Hit(job.document, path, message, fix=f"Write {{{meant}}}.")
+                yield LintHit(job.document, path, message, fix=f"Write {{{meant}}}.")
                 continue
             close = difflib.get_close_matches(name.lower(), job_specs.PLACEHOLDERS, n=1, cutoff=0.8)
             if close:
                 message = f"there is no placeholder {{{name}}}; did you mean {{{close[0]}}}?"
-                yield Hit(job.document, path, message, fix=f"Write {{{close[0]}}}.")
+                yield LintHit(job.document, path, message, fix=f"Write {{{close[0]}}}.")
 
 
 @rule(
@@ -164,10 +166,10 @@ def unknown_placeholder(job: JobFile) -> Iterator[Hit]:
     "later, or are restarted, may run other code than the first.",
     fix="Write a tag that does not move, such as :1.4, or a digest (@sha256:...).",
 )
-def floating_image(job: JobFile) -> Iterator[Hit]:
+def floating_image(job: JobFile) -> Iterator[LintHit]:
     """Images need versions."""
     if job.spec.image is not None and (what := shells.floating_tag(job.spec.image)):
-        yield Hit(job.document, ("spec", "image"), f"the image {problems.shown(job.spec.image)} {what}")
+        yield LintHit(job.document, ("spec", "image"), f"the image {problems.shown(job.spec.image)} {what}")
 
 
 @rule(
@@ -178,12 +180,12 @@ def floating_image(job: JobFile) -> Iterator[Hit]:
     "one machine the code is fetched once, but a later run of the same job file may be another one.",
     fix="Write the commit, as git rev-parse prints it, or a tag that does not move.",
 )
-def floating_revision(job: JobFile) -> Iterator[Hit]:
+def floating_revision(job: JobFile) -> Iterator[LintHit]:
     """Code needs a commit."""
     git = job.spec.code.git if job.spec.code is not None else None
     if git is not None and _BRANCH.fullmatch(git.revision):
         message = f"the revision {problems.shown(git.revision)} is a branch"
-        yield Hit(job.document, ("spec", "code", "git", "revision"), message)
+        yield LintHit(job.document, ("spec", "code", "git", "revision"), message)
 
 
 @rule(
@@ -194,11 +196,11 @@ def floating_revision(job: JobFile) -> Iterator[Hit]:
     "job counts as one that has succeeded.",
     fix="Leave out the & and nohup: a replica runs without a terminal.",
 )
-def background_program(job: JobFile) -> Iterator[Hit]:
+def background_program(job: JobFile) -> Iterator[LintHit]:
     """A command lasts as long as its program."""
     for path, script in _scripts(job):
         if shells.is_left_behind(script):
-            yield Hit(job.document, path, "the command ends with &, and its program with it")
+            yield LintHit(job.document, path, "the command ends with &, and its program with it")
 
 
 @rule(
@@ -210,14 +212,14 @@ def background_program(job: JobFile) -> Iterator[Hit]:
     fix="End with the program: exec python train.py; && in place of ;. With a pipe: "
     "[bash, -o, pipefail, -c, ...]. Output is kept anyway: paceline logs.",
 )
-def hidden_failure(job: JobFile) -> Iterator[Hit]:
+def hidden_failure(job: JobFile) -> Iterator[LintHit]:
     """A command fails when its program fails."""
     for path, script in _scripts(job):
         if hidden := shells.hidden_failure(script):
             message = (
                 f"the command ends with the code of {problems.shown(hidden)}, not with that of its program"
             )
-            yield Hit(job.document, path, message)
+            yield LintHit(job.document, path, message)
 
 
 RULES = (

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 
 from paceline.linting.jobs import commands
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.specs import JobFile
@@ -28,7 +28,7 @@ _FILLED_IN = re.compile(r"[{}$]")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class LocalJobFile:
     """A job file where its job runs: on this machine.
 
     Attributes:
@@ -51,7 +51,7 @@ class Place:
     "its restart policy says.",
     fix="Write the file, or correct its name. A relative path starts at spec.working_dir.",
 )
-def missing_file(place: Place) -> Iterator[Hit]:
+def missing_file(place: LocalJobFile) -> Iterator[LintHit]:
     """Scripts and programs must be there."""
     top = _top(place)
     if top is None:
@@ -66,11 +66,11 @@ def missing_file(place: Place) -> Iterator[Hit]:
             if not _is_mounted(spec, whole) and place.is_missing(whole):
                 where = "" if word.startswith("/") else f" in {top}"
                 message = f"there is no file {problems.shown(word)}{where}"
-                yield Hit(place.job.document, (*path, index), message)
+                yield LintHit(place.job.document, (*path, index), message)
                 break
 
 
-def _top(place: Place) -> str | None:
+def _top(place: LocalJobFile) -> str | None:
     """Return the folder in which commands start; None: it is not known, or not on this machine."""
     spec = place.job.spec
     if spec.image is not None or _FILLED_IN.search(spec.working_dir or ""):

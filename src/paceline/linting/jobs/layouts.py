@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.linting.rules import Hit, counted, rule
+from paceline.linting.rules import LintHit, counted, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
@@ -36,11 +36,11 @@ def _counts(spec: job_specs.JobSpec) -> tuple[int, int]:
     "cost time, and the cores would train more as workers.",
     fix="Use at most as many PS as workers; most models need one for several workers.",
 )
-def more_ps_than_workers(job: JobFile) -> Iterator[Hit]:
+def more_ps_than_workers(job: JobFile) -> Iterator[LintHit]:
     """PS must not outnumber workers."""
     ps, trainers = _counts(job.spec)
     if ps > trainers:
-        yield Hit(job.document, (*_PS, "replicas"), f"{ps} PS serve {counted(trainers, 'trainer')}")
+        yield LintHit(job.document, (*_PS, "replicas"), f"{ps} PS serve {counted(trainers, 'trainer')}")
 
 
 @rule(
@@ -51,11 +51,11 @@ def more_ps_than_workers(job: JobFile) -> Iterator[Hit]:
     "about half a gigabyte a second over gRPC, four move three to four times as much.",
     fix="Use several PS, and partition the big tables over them.",
 )
-def one_ps_for_many(job: JobFile) -> Iterator[Hit]:
+def one_ps_for_many(job: JobFile) -> Iterator[LintHit]:
     """One PS is not enough for many workers."""
     ps, trainers = _counts(job.spec)
     if ps == 1 and trainers >= MANY_WORKERS:
-        yield Hit(job.document, (*_PS, "replicas"), f"1 PS serves {trainers} trainers")
+        yield LintHit(job.document, (*_PS, "replicas"), f"1 PS serves {trainers} trainers")
 
 
 @rule(
@@ -66,14 +66,14 @@ def one_ps_for_many(job: JobFile) -> Iterator[Hit]:
     "hosts carry more than others and their workers are stragglers.",
     fix="Make the number of workers a multiple of the number of PS.",
 )
-def uneven_colocation(job: JobFile) -> Iterator[Hit]:
+def uneven_colocation(job: JobFile) -> Iterator[LintHit]:
     """Colocated workers must divide evenly."""
     ps, trainers = _counts(job.spec)
     if job.spec.placement.strategy is PlacementStrategy.COLOCATE and ps and trainers % ps:
         message = (
             f"{trainers} trainers over {ps} PS: {counted(trainers % ps, 'host')} with one more than the rest"
         )
-        yield Hit(job.document, _STRATEGY, message)
+        yield LintHit(job.document, _STRATEGY, message)
 
 
 @rule(
@@ -83,12 +83,12 @@ def uneven_colocation(job: JobFile) -> Iterator[Hit]:
     why="Spreading is meant to give each PS the network of a host of its own. Two PS on one host share it.",
     fix="Use as many hosts as PS, or fewer PS.",
 )
-def too_few_hosts_to_spread(job: JobFile) -> Iterator[Hit]:
+def too_few_hosts_to_spread(job: JobFile) -> Iterator[LintHit]:
     """Each PS needs a host."""
     ps, _ = _counts(job.spec)
     hosts = len(job.spec.hosts)
     if job.spec.placement.strategy is PlacementStrategy.SPREAD_PS and 0 < hosts < ps:
-        yield Hit(job.document, _STRATEGY, f"{ps} PS are to be spread over {counted(hosts, 'host')}")
+        yield LintHit(job.document, _STRATEGY, f"{ps} PS are to be spread over {counted(hosts, 'host')}")
 
 
 @rule(
@@ -98,20 +98,20 @@ def too_few_hosts_to_spread(job: JobFile) -> Iterator[Hit]:
     why="Isolation keeps PS and workers on separate hosts, which takes at least two.",
     fix="Name at least two hosts, or use another strategy.",
 )
-def isolation_on_one_host(job: JobFile) -> Iterator[Hit]:
+def isolation_on_one_host(job: JobFile) -> Iterator[LintHit]:
     """Isolation needs two hosts."""
     spec = job.spec
     if spec.placement.strategy is not PlacementStrategy.ISOLATE or len(spec.hosts) > 1:
         return
     if spec.hosts:
-        yield Hit(
+        yield LintHit(
             job.document, _STRATEGY, "PS and workers are to be on separate hosts, but there is only one host"
         )
     elif spec.image is None:
         message = (
             "PS and workers are to be on separate hosts, but without `hosts` this machine is the only one"
         )
-        yield Hit(job.document, _STRATEGY, message)
+        yield LintHit(job.document, _STRATEGY, message)
 
 
 @rule(
@@ -123,7 +123,7 @@ def isolation_on_one_host(job: JobFile) -> Iterator[Hit]:
     "kills.",
     fix="Use larger or more hosts, or fewer or smaller replicas.",
 )
-def small_hosts(job: JobFile) -> Iterator[Hit]:
+def small_hosts(job: JobFile) -> Iterator[LintHit]:
     """Everything must fit."""
     spec = job.spec
     if not spec.hosts:
@@ -139,7 +139,7 @@ def small_hosts(job: JobFile) -> Iterator[Hit]:
             message = (
                 f"a {role.role} asks for {asked} {unit}, the largest host has {_amount(resource, max(sizes))}"
             )
-            yield Hit(job.document, ("spec", "roles", str(role.role), key), message)
+            yield LintHit(job.document, ("spec", "roles", str(role.role), key), message)
         total = sum((getattr(role, resource) or 0) * role.replicas for role in spec.roles)
         if total > sum(sizes) and not alone:
             here, there = _amount(resource, total), _amount(resource, sum(sizes))
@@ -147,7 +147,7 @@ def small_hosts(job: JobFile) -> Iterator[Hit]:
             exclusive = any(role.cpu_policy is job_specs.CpuPolicy.EXCLUSIVE for role in spec.roles)
             hard = resource == "memory_bytes" or exclusive
             severity = Severity.ERROR if hard else Severity.WARNING
-            yield Hit(job.document, ("spec", "hosts"), message, severity=severity, key=True)
+            yield LintHit(job.document, ("spec", "hosts"), message, severity=severity, key=True)
 
 
 def _amount(resource: str, amount: float) -> str:
@@ -164,13 +164,13 @@ def _amount(resource: str, amount: float) -> str:
     "and the job waits for ever when that node is gone.",
     fix="Remove the selector, or select by a label that several nodes have.",
 )
-def pinned_to_one_node(job: JobFile) -> Iterator[Hit]:
+def pinned_to_one_node(job: JobFile) -> Iterator[LintHit]:
     """A host name selects one node only."""
     placement = job.spec.placement
     several = placement.strategy in (PlacementStrategy.SPREAD_PS, PlacementStrategy.ISOLATE)
     if HOSTNAME in placement.node_selector and several:
         message = f"strategy {placement.strategy} wants several nodes, {HOSTNAME} allows one"
-        yield Hit(job.document, ("spec", "placement", "node_selector", HOSTNAME), message, key=True)
+        yield LintHit(job.document, ("spec", "placement", "node_selector", HOSTNAME), message, key=True)
 
 
 @rule(
@@ -181,11 +181,11 @@ def pinned_to_one_node(job: JobFile) -> Iterator[Hit]:
     "one machine any name will do.",
     fix="Let metadata.name begin with a letter.",
 )
-def name_of_no_service(job: JobFile) -> Iterator[Hit]:
+def name_of_no_service(job: JobFile) -> Iterator[LintHit]:
     """A name begins with a letter."""
     name = job.spec.name
     if name[:1].isdigit() and job.spec.image is not None:
-        yield Hit(job.document, ("metadata", "name"), f"{name} begins with a digit")
+        yield LintHit(job.document, ("metadata", "name"), f"{name} begins with a digit")
 
 
 RULES = (

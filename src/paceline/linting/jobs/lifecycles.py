@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
@@ -25,7 +25,7 @@ LONG_SECONDS = 3600.0
     "workers wait for it or fail and are restarted for nothing.",
     fix="Write restart: {when: on-failure} for ps as well.",
 )
-def ps_never_restarted(job: JobFile) -> Iterator[Hit]:
+def ps_never_restarted(job: JobFile) -> Iterator[LintHit]:
     """PS must be restarted when workers are."""
     ps = job.spec.role(Role.PS)
     if ps is None or ps.restart.when is not NEVER:
@@ -35,7 +35,7 @@ def ps_never_restarted(job: JobFile) -> Iterator[Hit]:
     ]
     if trainers:
         message = f"ps is never restarted, {' and '.join(trainers)} is"
-        yield Hit(job.document, ("spec", "roles", "ps", "restart", "when"), message)
+        yield LintHit(job.document, ("spec", "roles", "ps", "restart", "when"), message)
 
 
 @rule(
@@ -46,12 +46,12 @@ def ps_never_restarted(job: JobFile) -> Iterator[Hit]:
     "until the restart limit or the deadline ends it as failed.",
     fix="Write restart: {when: on-failure}.",
 )
-def workers_always_restarted(job: JobFile) -> Iterator[Hit]:
+def workers_always_restarted(job: JobFile) -> Iterator[LintHit]:
     """Workers must be allowed to finish."""
     for role in job.spec.roles:
         if role.role.trains and role.restart.when is ALWAYS:
             path = ("spec", "roles", str(role.role), "restart", "when")
-            yield Hit(job.document, path, f"{role.role} is started again even when it has finished")
+            yield LintHit(job.document, path, f"{role.role} is started again even when it has finished")
 
 
 @rule(
@@ -62,7 +62,7 @@ def workers_always_restarted(job: JobFile) -> Iterator[Hit]:
     "before its first checkpoint keeps nothing.",
     fix="Write training.checkpoint.every_seconds well below the deadline; 600 is usual.",
 )
-def rare_checkpoints(job: JobFile) -> Iterator[Hit]:
+def rare_checkpoints(job: JobFile) -> Iterator[LintHit]:
     """Checkpoints must come before the deadline, and often enough."""
     every = ((job.spec.training or {}).get("checkpoint") or {}).get("every_seconds")
     if every is None:
@@ -73,9 +73,9 @@ def rare_checkpoints(job: JobFile) -> Iterator[Hit]:
     if deadline is not None and every >= deadline:
         end = quantities.format_seconds(deadline)
         message = f"the first checkpoint comes after {said}, the deadline after {end}"
-        yield Hit(job.document, path, message, severity=Severity.ERROR)
+        yield LintHit(job.document, path, message, severity=Severity.ERROR)
     elif every > LONG_SECONDS:
-        yield Hit(job.document, path, f"up to {said} of training is lost when a parameter server ends")
+        yield LintHit(job.document, path, f"up to {said} of training is lost when a parameter server ends")
 
 
 RULES = (ps_never_restarted, workers_always_restarted, rare_checkpoints)

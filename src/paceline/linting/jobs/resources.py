@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
@@ -28,13 +28,13 @@ def _exclusive(job: JobFile) -> Iterator[job_specs.RoleSpec]:
     "shared ones where this was measured, and that gain is lost.",
     fix="Write a whole number of cores, or cpu_policy: shared.",
 )
-def fractional_exclusive_cpu(job: JobFile) -> Iterator[Hit]:
+def fractional_exclusive_cpu(job: JobFile) -> Iterator[LintHit]:
     """Exclusive cores must be whole."""
     for role in _exclusive(job):
         if role.cpu_cores is not None and not quantities.is_whole(role.cpu_cores):
             path = ("spec", "roles", str(role.role), "cpu")
             written = quantities.quantity_cores(role.cpu_cores)
-            yield Hit(
+            yield LintHit(
                 job.document, path, f"{role.role} asks for {written} cores of its own; only whole ones can be"
             )
 
@@ -46,12 +46,12 @@ def fractional_exclusive_cpu(job: JobFile) -> Iterator[Hit]:
     why="Without a number there is nothing to reserve, so the replicas share cores like all others.",
     fix="Give the role a whole number of cores: cpu: 2.",
 )
-def exclusive_without_cpu(job: JobFile) -> Iterator[Hit]:
+def exclusive_without_cpu(job: JobFile) -> Iterator[LintHit]:
     """Exclusive needs a number of cores."""
     for role in _exclusive(job):
         if role.cpu_cores is None:
             path = ("spec", "roles", str(role.role))
-            yield Hit(
+            yield LintHit(
                 job.document, path, f"{role.role} wants exclusive cores but does not say how many", key=True
             )
 
@@ -64,13 +64,13 @@ def exclusive_without_cpu(job: JobFile) -> Iterator[Hit]:
     "must limit memory as well as CPU. Without memory the pod is Burstable and shares cores.",
     fix="Give the role a memory, such as memory: 2Gi.",
 )
-def exclusive_without_memory(job: JobFile) -> Iterator[Hit]:
+def exclusive_without_memory(job: JobFile) -> Iterator[LintHit]:
     """Guaranteed needs memory too."""
     for role in _exclusive(job):
         if role.memory_bytes is None:
             path = ("spec", "roles", str(role.role))
             message = f"{role.role} has exclusive cores but no memory, so Kubernetes will not grant them"
-            yield Hit(job.document, path, message, key=True)
+            yield LintHit(job.document, path, message, key=True)
 
 
 @rule(
@@ -82,7 +82,7 @@ def exclusive_without_memory(job: JobFile) -> Iterator[Hit]:
     "differ, and the slowest holds up the job.",
     fix="Give every role the same cpu_policy, give the shared one a cpu, or use placement strategy isolate.",
 )
-def mixed_policies(job: JobFile) -> Iterator[Hit]:
+def mixed_policies(job: JobFile) -> Iterator[LintHit]:
     """Shared and unlimited beside exclusive."""
     if job.spec.placement.strategy is PlacementStrategy.ISOLATE or not any(_exclusive(job)):
         return
@@ -92,7 +92,7 @@ def mixed_policies(job: JobFile) -> Iterator[Hit]:
             message = (
                 f"{role.role} shares cores without a limit on the hosts where {others} has exclusive ones"
             )
-            yield Hit(job.document, ("spec", "roles", str(role.role)), message, key=True)
+            yield LintHit(job.document, ("spec", "roles", str(role.role)), message, key=True)
 
 
 @rule(
@@ -103,7 +103,7 @@ def mixed_policies(job: JobFile) -> Iterator[Hit]:
     "of the job, and with success: chief the whole job waits for it.",
     fix="Give the chief at least the cores of a worker.",
 )
-def small_chief(job: JobFile) -> Iterator[Hit]:
+def small_chief(job: JobFile) -> Iterator[LintHit]:
     """The chief must not be smaller than a worker."""
     chief, worker = job.spec.role(Role.CHIEF), job.spec.role(Role.WORKER)
     if chief is None or worker is None or chief.cpu_cores is None or worker.cpu_cores is None:
@@ -113,7 +113,7 @@ def small_chief(job: JobFile) -> Iterator[Hit]:
             quantities.quantity_cores(role.cpu_cores) for role in (chief, worker) if role.cpu_cores
         )
         message = f"the chief has {mine} CPU, each worker has {theirs}"
-        yield Hit(job.document, ("spec", "roles", "chief", "cpu"), message)
+        yield LintHit(job.document, ("spec", "roles", "chief", "cpu"), message)
 
 
 @rule(
@@ -125,16 +125,16 @@ def small_chief(job: JobFile) -> Iterator[Hit]:
     "or waits for ever.",
     fix="Write the unit: memory: 1024Mi, cpu: 500m.",
 )
-def odd_quantity(job: JobFile) -> Iterator[Hit]:
+def odd_quantity(job: JobFile) -> Iterator[LintHit]:
     """Memory and cores must be those of a process."""
     for role in job.spec.roles:
         path = ("spec", "roles", str(role.role))
         if role.memory_bytes is not None and role.memory_bytes < quantities.LEAST_PROCESS_BYTES:
             message = f"{role.role} has {quantities.format_bytes(role.memory_bytes)} of memory"
-            yield Hit(job.document, (*path, "memory"), message)
+            yield LintHit(job.document, (*path, "memory"), message)
         if role.cpu_cores is not None and role.cpu_cores > quantities.MOST_NODE_CORES:
             message = f"{role.role} asks for {quantities.quantity_cores(role.cpu_cores)} cores"
-            yield Hit(job.document, (*path, "cpu"), message)
+            yield LintHit(job.document, (*path, "cpu"), message)
 
 
 RULES = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import job_specs
@@ -34,14 +34,14 @@ _OPERATIONS, _LEAST_OPERATIONS = "TF_NUM_INTEROP_THREADS", 2
     "fell by 40 % and training was 5 % faster where this was measured.",
     fix="Write threads: auto, or a number not above the cores.",
 )
-def too_many_threads(job: JobFile) -> Iterator[Hit]:
+def too_many_threads(job: JobFile) -> Iterator[LintHit]:
     """Threads must not exceed cores."""
     for role in job.spec.roles:
         cores = role.cpu_cores
         if role.threads is None or cores is None or role.threads <= math.ceil(cores):
             continue
         message = f"{role.role} runs {role.threads} threads on {quantities.quantity_cores(cores)} CPU"
-        yield Hit(job.document, _threads_path(job, role), message)
+        yield LintHit(job.document, _threads_path(job, role), message)
 
 
 def _threads_path(job: JobFile, role: job_specs.RoleSpec) -> documents.Path:
@@ -57,7 +57,7 @@ def _threads_path(job: JobFile, role: job_specs.RoleSpec) -> documents.Path:
     "number of threads than the job says.",
     fix="Remove the variable and let `threads` set it.",
 )
-def contradicting_environment(job: JobFile) -> Iterator[Hit]:
+def contradicting_environment(job: JobFile) -> Iterator[LintHit]:
     """Thread variables must agree with `threads`."""
     for role in job.spec.roles:
         wanted = role.threads
@@ -74,7 +74,7 @@ def contradicting_environment(job: JobFile) -> Iterator[Hit]:
             said = f"threads: {wanted}" if wanted is not None else f"{most} cores"
             path: documents.Path = ("spec", "roles", str(role.role), "environment", name)
             path = path if name in role.environment else ("spec", "environment", name)
-            yield Hit(job.document, path, f"{name} is {given} for {role.role}, against {said}")
+            yield LintHit(job.document, path, f"{name} is {given} for {role.role}, against {said}")
 
 
 RULES = (too_many_threads, contradicting_environment)

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from paceline.linting.rules import Hit, counted, rule
+from paceline.linting.rules import LintHit, counted, rule
 from paceline.model import imbalances, quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
-from paceline.model.variables.variable_plans import Cut
+from paceline.model.variables.variable_plans import RowPartitioning
 from paceline.specs import JobFile
 from paceline.specs.yaml_text import documents
 
@@ -45,7 +45,7 @@ def _tables(job: JobFile) -> _Tables | None:
     ps = job.spec.role(Role.PS)
     return _Tables(
         optimizer=(training.get("optimizer") or {}).get("name", "adagrad"),
-        partitioning=(training.get("partitioning") or {}).get("strategy", Cut().strategy),
+        partitioning=(training.get("partitioning") or {}).get("strategy", RowPartitioning().strategy),
         variables=tuple(training.get("variables") or ()),
         ps=ps.replicas if ps else 0,
     )
@@ -64,7 +64,7 @@ def _rows(rows: int) -> str:
     "000 rows, Adam ran 1.3, 1.8 and 10.7 times slower than an update of only the used rows.",
     fix="Use optimizer adagrad or lazy-adam (check the AUC: lazy-adam differs slightly from adam).",
 )
-def adam_on_partitioned_table(job: JobFile) -> Iterator[Hit]:
+def adam_on_partitioned_table(job: JobFile) -> Iterator[LintHit]:
     """Adam and partitioning together hint at giant tables."""
     tables = _tables(job)
     if tables is None or tables.optimizer != "adam" or tables.partitioning == "none":
@@ -73,12 +73,12 @@ def adam_on_partitioned_table(job: JobFile) -> Iterator[Hit]:
     giant = [variable for variable in tables.variables if variable["rows"] >= GIANT_ROWS]
     for variable in giant:
         message = f"adam updates all {_rows(variable['rows'])} rows of {variable['name']} in every step"
-        yield Hit(job.document, path, message)
+        yield LintHit(job.document, path, message)
     if not tables.variables and "partitioning" in (job.spec.training or {}):
         message = (
             "the tables are partitioned, so they are probably big, and adam updates all rows in every step"
         )
-        yield Hit(job.document, path, message, severity=Severity.INFO)
+        yield LintHit(job.document, path, message, severity=Severity.INFO)
 
 
 @rule(
@@ -90,7 +90,7 @@ def adam_on_partitioned_table(job: JobFile) -> Iterator[Hit]:
     "000 000 rows 63 times.",
     fix="Use optimizer adagrad or lazy-adam (check the AUC: lazy-adam differs slightly from adam).",
 )
-def adam_on_giant_table(job: JobFile) -> Iterator[Hit]:
+def adam_on_giant_table(job: JobFile) -> Iterator[LintHit]:
     """Adam touches every row."""
     tables = _tables(job)
     if tables is None or tables.optimizer != "adam" or tables.partitioning != "none":
@@ -99,7 +99,7 @@ def adam_on_giant_table(job: JobFile) -> Iterator[Hit]:
         if variable["rows"] >= GIANT_ROWS:
             rows = f"all {_rows(variable['rows'])} rows of {variable['name']}"
             message = f"adam updates {rows} in every step, on one PS"
-            yield Hit(job.document, (*_TRAINING, "optimizer", "name"), message)
+            yield LintHit(job.document, (*_TRAINING, "optimizer", "name"), message)
 
 
 @rule(
@@ -112,7 +112,7 @@ def adam_on_giant_table(job: JobFile) -> Iterator[Hit]:
     "the mean load on one.",
     fix="Leave partitioning: {strategy: none} out, or write {strategy: fixed, rows: hashed}.",
 )
-def giant_variable(job: JobFile) -> Iterator[Hit]:
+def giant_variable(job: JobFile) -> Iterator[LintHit]:
     """A variable bigger than all others together must be partitioned."""
     tables = _tables(job)
     if tables is None or tables.partitioning != "none" or tables.ps < 2:
@@ -128,7 +128,7 @@ def giant_variable(job: JobFile) -> Iterator[Hit]:
         share = f"{quantities.format_bytes(sizes[index])} of {quantities.format_bytes(sum(sizes))}"
         hot = f"round-robin gives one of {tables.ps} PS {ratio:.2f} times the mean"
         message = f"{variable['name']} is {share}; {hot}"
-        yield Hit(job.document, (*_TRAINING, "variables", index), message)
+        yield LintHit(job.document, (*_TRAINING, "variables", index), message)
 
 
 @rule(
@@ -140,7 +140,7 @@ def giant_variable(job: JobFile) -> Iterator[Hit]:
     "created.",
     fix="Give ps more memory or more replicas, or use an optimizer with fewer copies.",
 )
-def too_little_memory(job: JobFile) -> Iterator[Hit]:
+def too_little_memory(job: JobFile) -> Iterator[LintHit]:
     """PS memory must hold variables and slots."""
     tables, ps = _tables(job), job.spec.role(Role.PS)
     if tables is None or ps is None or ps.memory_bytes is None or not tables.variables:
@@ -156,7 +156,7 @@ def too_little_memory(job: JobFile) -> Iterator[Hit]:
     if needed > ps.memory_bytes:
         have, want = quantities.format_bytes(ps.memory_bytes), quantities.format_bytes(needed)
         message = f"each PS has {have}, but {what} take {want}"
-        yield Hit(job.document, ("spec", "roles", "ps", "memory"), message)
+        yield LintHit(job.document, ("spec", "roles", "ps", "memory"), message)
 
 
 @rule(
@@ -166,13 +166,13 @@ def too_little_memory(job: JobFile) -> Iterator[Hit]:
     why="A table cut into fewer parts than there are PS leaves some PS without a part of it.",
     fix="Leave shards out: then there is one for each PS.",
 )
-def few_shards(job: JobFile) -> Iterator[Hit]:
+def few_shards(job: JobFile) -> Iterator[LintHit]:
     """Each PS should have a shard."""
     tables = _tables(job)
     shards = ((job.spec.training or {}).get("partitioning") or {}).get("shards")
     if tables is not None and tables.partitioning != "none" and shards is not None and shards < tables.ps:
         message = f"{counted(shards, 'shard')} for {tables.ps} PS"
-        yield Hit(job.document, (*_TRAINING, "partitioning", "shards"), message)
+        yield LintHit(job.document, (*_TRAINING, "partitioning", "shards"), message)
 
 
 RULES = (adam_on_partitioned_table, adam_on_giant_table, giant_variable, too_little_memory, few_shards)

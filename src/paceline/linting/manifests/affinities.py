@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import Manifest, ManifestFile
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.specs.yaml_text.documents import Path, Scalar
 
@@ -53,7 +53,7 @@ _REPELLING = ("NotIn", "DoesNotExist")
     fix="Write operator: In with values [ps], and add the job's own label, so that PS repel the PS of "
     "their job.",
 )
-def repelling_anti_affinity(file: ManifestFile) -> Iterator[Hit]:
+def repelling_anti_affinity(file: ManifestFile) -> Iterator[LintHit]:
     """Anti-affinity must match what it is to spread."""
     for manifest in file.manifests:
         for path, term in _pod_terms(manifest, "podAntiAffinity"):
@@ -68,7 +68,9 @@ def repelling_anti_affinity(file: ManifestFile) -> Iterator[Hit]:
                 values = ", ".join(_texts(expression.get("values")))
                 named = manifest.template.resolved(f"{key.text if key else '?'} {operator.text} [{values}]")
                 where = (*path, "labelSelector", "matchExpressions", index, "operator")
-                yield Hit(manifest.document, where, f"podAntiAffinity with {named} repels every other pod")
+                yield LintHit(
+                    manifest.document, where, f"podAntiAffinity with {named} repels every other pod"
+                )
 
 
 @rule(
@@ -79,7 +81,7 @@ def repelling_anti_affinity(file: ManifestFile) -> Iterator[Hit]:
     "job's traffic to another's PS, and an affinity is disturbed by strangers.",
     fix="Add the job's label to the selector, such as job-name: clicks.",
 )
-def unscoped_selector(file: ManifestFile) -> Iterator[Hit]:
+def unscoped_selector(file: ManifestFile) -> Iterator[LintHit]:
     """Selectors must name the job."""
     for manifest in file.manifests:
         for path, labels in _selectors(manifest):
@@ -88,7 +90,7 @@ def unscoped_selector(file: ManifestFile) -> Iterator[Hit]:
             if not manifest.is_filled_in(path):
                 named = manifest.template.resolved(", ".join(map(_said, labels)))[:_MOST_SHOWN]
                 message = f"the selector looks only at {named}, so it matches the pods of other jobs too"
-                yield Hit(manifest.document, path, message, key=True)
+                yield LintHit(manifest.document, path, message, key=True)
 
 
 @rule(
@@ -99,7 +101,7 @@ def unscoped_selector(file: ManifestFile) -> Iterator[Hit]:
     "that is moved to another node moves the next job. Nothing in these files sets the labels.",
     fix="Spread or isolate by pod affinity with a topology key, or set the labels where the job is created.",
 )
-def hand_made_node_labels(file: ManifestFile) -> Iterator[Hit]:
+def hand_made_node_labels(file: ManifestFile) -> Iterator[LintHit]:
     """Node labels must come from somewhere."""
     provided = {
         key
@@ -116,7 +118,7 @@ def hand_made_node_labels(file: ManifestFile) -> Iterator[Hit]:
             if keys:
                 named = manifest.template.resolved(", ".join(dict.fromkeys(keys)))
                 message = f"the node labels {named} are set by hand: nothing in this file sets them"
-                yield Hit(manifest.document, (*path, "nodeAffinity"), message, key=True)
+                yield LintHit(manifest.document, (*path, "nodeAffinity"), message, key=True)
 
 
 def _pod_terms(manifest: Manifest, kind: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
@@ -191,7 +193,7 @@ def _texts(value: Any) -> list[str]:
     "or gangs. When the node is full or gone, the pod fails or waits for ever, and the job with it.",
     fix="Leave nodeName out; choose nodes by nodeSelector, affinity or tolerations.",
 )
-def bound_to_node(file: ManifestFile) -> Iterator[Hit]:
+def bound_to_node(file: ManifestFile) -> Iterator[LintHit]:
     """The scheduler chooses nodes."""
     for manifest in file.manifests:
         is_live = manifest.kind == "Pod" and "status" in manifest.data
@@ -199,7 +201,7 @@ def bound_to_node(file: ManifestFile) -> Iterator[Hit]:
             name = readings.scalar(pod, "nodeName")
             if name is not None and name.text and not is_live:
                 message = f"the pod is bound to the node {manifest.template.shown(name.text)}"
-                yield Hit(manifest.document, (*path, "nodeName"), message, key=True)
+                yield LintHit(manifest.document, (*path, "nodeName"), message, key=True)
 
 
 RULES = (repelling_anti_affinity, unscoped_selector, hand_made_node_labels, bound_to_node)

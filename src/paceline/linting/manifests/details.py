@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from paceline.linting import shells
 from paceline.linting.manifests import readings
 from paceline.linting.manifests.readings import ManifestFile
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.specs.yaml_text import problems
-from paceline.specs.yaml_text.documents import Kind, Scalar
+from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
 _QUOTES = ("'", '"')
@@ -25,7 +25,7 @@ _QUOTES = ("'", '"')
     "refuses it.",
     fix="Write the name of the Secret: lower-case letters, digits, '-' and '.'.",
 )
-def bad_pull_secret(file: ManifestFile) -> Iterator[Hit]:
+def bad_pull_secret(file: ManifestFile) -> Iterator[LintHit]:
     """Pull secrets must be names of Secrets."""
     for manifest in file.manifests:
         for path, part in manifest.mappings():
@@ -37,7 +37,7 @@ def bad_pull_secret(file: ManifestFile) -> Iterator[Hit]:
                 unbalanced = any(name.text.count(quote) % 2 for quote in _QUOTES)
                 hint = ": the quote has no partner" if unbalanced else ""
                 message = f"{manifest.template.shown(name.text)} cannot be the name of a Secret{hint}"
-                yield Hit(manifest.document, (*path, "imagePullSecrets", index, "name"), message)
+                yield LintHit(manifest.document, (*path, "imagePullSecrets", index, "name"), message)
 
 
 @rule(
@@ -48,20 +48,20 @@ def bad_pull_secret(file: ManifestFile) -> Iterator[Hit]:
     "other spelling is refused, and an empty value gives an ordinary address with a hop between.",
     fix="Write clusterIP: None.",
 )
-def misspelt_headless(file: ManifestFile) -> Iterator[Hit]:
+def misspelt_headless(file: ManifestFile) -> Iterator[LintHit]:
     """Headless is spelt None."""
     for manifest in file.manifests:
         address = readings.scalar(manifest.data, "spec", "clusterIP")
         if manifest.kind != "Service" or address is None or manifest.template.is_open(address.text):
             continue
-        written_null = address.kind is Kind.NULL and address.text != ""
+        written_null = address.kind is ScalarKind.NULL and address.text != ""
         if written_null or (
             address.text != "None" and address.text.strip().lower() in ("none", "nil", "non", "null")
         ):
             message = (
                 f"clusterIP is {manifest.template.shown(address.text)}; only None makes a Service headless"
             )
-            yield Hit(manifest.document, (*manifest.path, "spec", "clusterIP"), message)
+            yield LintHit(manifest.document, (*manifest.path, "spec", "clusterIP"), message)
 
 
 @rule(
@@ -72,7 +72,7 @@ def misspelt_headless(file: ManifestFile) -> Iterator[Hit]:
     "different code; hundreds of replicas load the server at once; and nothing checks what arrived.",
     fix="Put the code into the image, or check what is downloaded with sha256sum.",
 )
-def downloading_command(file: ManifestFile) -> Iterator[Hit]:
+def downloading_command(file: ManifestFile) -> Iterator[LintHit]:
     """Code belongs into the image."""
     for manifest, path, container in file.containers():
         for key in ("command", "args"):
@@ -82,7 +82,7 @@ def downloading_command(file: ManifestFile) -> Iterator[Hit]:
                 what = shells.download_in(manifest.template.resolved(line))
                 if what:
                     message = f"the command runs {problems.shown(what)}"
-                    yield Hit(manifest.document, (*path, key, index), message)
+                    yield LintHit(manifest.document, (*path, key, index), message)
 
 
 @rule(
@@ -93,13 +93,13 @@ def downloading_command(file: ManifestFile) -> Iterator[Hit]:
     "later, or are restarted, may run other code than the first.",
     fix="Write a tag that does not move, such as :1.4, or a digest (@sha256:...).",
 )
-def floating_image(file: ManifestFile) -> Iterator[Hit]:
+def floating_image(file: ManifestFile) -> Iterator[LintHit]:
     """Images need versions."""
     for manifest, path, container in file.containers():
         image = readings.scalar(container, "image")
         name = manifest.template.resolved(image.text) if image is not None else "{{"
         if "{{" not in name and name and (what := shells.floating_tag(name)):
-            yield Hit(manifest.document, (*path, "image"), f"the image {problems.shown(name)} {what}")
+            yield LintHit(manifest.document, (*path, "image"), f"the image {problems.shown(name)} {what}")
 
 
 @rule(
@@ -110,13 +110,13 @@ def floating_image(file: ManifestFile) -> Iterator[Hit]:
     "copied into each one, and a namespace that is left behind keeps all that is in it.",
     fix="Use one namespace for each team, and the job's label to tell jobs apart.",
 )
-def namespace_for_each_job(file: ManifestFile) -> Iterator[Hit]:
+def namespace_for_each_job(file: ManifestFile) -> Iterator[LintHit]:
     """Namespaces must outlive jobs."""
     for manifest in file.manifests:
         namespace, name = manifest.text("metadata", "namespace"), manifest.text("metadata", "name")
         if namespace and name and manifest.template.is_open(namespace) and name.startswith(namespace):
             message = f"the namespace {manifest.template.shown(namespace)} is the job's own name"
-            yield Hit(manifest.document, (*manifest.path, "metadata", "namespace"), message)
+            yield LintHit(manifest.document, (*manifest.path, "metadata", "namespace"), message)
             return
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from paceline.linting.manifests.readings import ManifestFile, Spot
-from paceline.linting.rules import Hit, rule
+from paceline.linting.manifests.readings import FixedSpot, ManifestFile
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 
 
@@ -16,10 +16,10 @@ from paceline.model.explanations.findings import Severity
     why="What is no YAML, Kubernetes refuses. The other documents of the file were checked all the same.",
     fix="Mend the place that the message names.",
 )
-def unreadable(file: ManifestFile) -> Iterator[Hit]:
+def unreadable(file: ManifestFile) -> Iterator[LintHit]:
     """Documents must be YAML."""
     for problem in file.failures:
-        yield Hit(Spot(problem.position), (), problem.message)
+        yield LintHit(FixedSpot(problem.position), (), problem.message)
 
 
 @rule(
@@ -29,13 +29,13 @@ def unreadable(file: ManifestFile) -> Iterator[Hit]:
     why="Of two equal keys in a mapping one is dropped without a word, by most tools the first.",
     fix="Keep one of them; put keys in quotes that YAML takes for numbers or booleans.",
 )
-def faulty_keys(file: ManifestFile) -> Iterator[Hit]:
+def faulty_keys(file: ManifestFile) -> Iterator[LintHit]:
     """Keys must be unique."""
     for manifest in file.manifests:
         for fault in manifest.document.faults:
             # Both branches of a template stand in the text, but only one is rendered.
             if not (manifest.template.has_branches and "twice" in fault.message):
-                yield Hit(Spot(fault.position), (), manifest.template.resolved(fault.message))
+                yield LintHit(FixedSpot(fault.position), (), manifest.template.resolved(fault.message))
 
 
 @rule(
@@ -46,12 +46,12 @@ def faulty_keys(file: ManifestFile) -> Iterator[Hit]:
     "as a part of one.",
     fix="Nothing, when it is meant as a part; otherwise write apiVersion and kind.",
 )
-def fragment(file: ManifestFile) -> Iterator[Hit]:
+def fragment(file: ManifestFile) -> Iterator[LintHit]:
     """Objects have apiVersion and kind."""
     for manifest in file.manifests:
         missing = [key for key in ("apiVersion", "kind") if key not in manifest.data]
         if missing:
-            yield Hit(manifest.document, manifest.path, f"the document has no {' and no '.join(missing)}")
+            yield LintHit(manifest.document, manifest.path, f"the document has no {' and no '.join(missing)}")
 
 
 RULES = (unreadable, faulty_keys, fragment)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.linting.manifests.readings import Manifest, ManifestFile
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.specs.yaml_text.documents import Path, Scalar
 
@@ -45,7 +45,7 @@ _FINE = frozenset(("stale", "state"))
     "selector is empty, and no tool reports it.",
     fix="Spell the key in the same, right way everywhere, also where the label is set (kubectl label).",
 )
-def misspelt_keys(file: ManifestFile) -> Iterator[Hit]:
+def misspelt_keys(file: ManifestFile) -> Iterator[LintHit]:
     """Label keys must be spelt one way."""
     found = [(manifest, *entry) for manifest in file.manifests for entry in _label_keys(manifest)]
     counts = collections.Counter(key for _, _, key, _ in found)
@@ -56,7 +56,7 @@ def misspelt_keys(file: ManifestFile) -> Iterator[Hit]:
         meant = meanings.get(key)
         if meant is not None and not manifest.template.is_open(key):
             message = f"the label key {manifest.template.shown(key)} looks like a misspelt {meant}"
-            yield Hit(manifest.document, path, message, fix=f"Write {meant}, everywhere.", key=is_key)
+            yield LintHit(manifest.document, path, message, fix=f"Write {meant}, everywhere.", key=is_key)
 
 
 def _label_keys(manifest: Manifest) -> Iterator[tuple[Path, str, bool]]:

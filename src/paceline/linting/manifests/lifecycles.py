@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from paceline.linting.manifests import readings, training
 from paceline.linting.manifests.readings import Manifest, ManifestFile
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model.explanations.findings import Severity
 from paceline.specs.yaml_text.documents import Path
 
@@ -85,7 +85,7 @@ REMOVED = {(api, kind): (version, use) for api, kinds, version, use in _REMOVALS
     "taken until someone notices.",
     fix="Let a job's controller own it (a Paceline TrainingJob, a TFJob), or delete it with the job.",
 )
-def never_ends(file: ManifestFile) -> Iterator[Hit]:
+def never_ends(file: ManifestFile) -> Iterator[LintHit]:
     """Training replicas must end with their job."""
     for manifest in file.manifests:
         if manifest.kind not in _ENDLESS or readings.field(manifest.data, "metadata", "ownerReferences"):
@@ -99,9 +99,9 @@ def never_ends(file: ManifestFile) -> Iterator[Hit]:
                 continue
             message = f"a {manifest.kind} without an owner is always restarted: this replica never ends"
             if restart is not None:
-                yield Hit(manifest.document, (*path, "restartPolicy"), message, key=True)
+                yield LintHit(manifest.document, (*path, "restartPolicy"), message, key=True)
             else:
-                yield Hit(manifest.document, (*manifest.path, "kind"), message, key=True)
+                yield LintHit(manifest.document, (*manifest.path, "kind"), message, key=True)
 
 
 @rule(
@@ -111,7 +111,7 @@ def never_ends(file: ManifestFile) -> Iterator[Hit]:
     why="Clusters from the named version on refuse the object: nothing of it is created.",
     fix="Write the API version that took its place, and check its new required fields.",
 )
-def removed_api(file: ManifestFile) -> Iterator[Hit]:
+def removed_api(file: ManifestFile) -> Iterator[LintHit]:
     """API versions must still exist."""
     for manifest in file.manifests:
         api = manifest.text("apiVersion") or ""
@@ -126,7 +126,7 @@ def removed_api(file: ManifestFile) -> Iterator[Hit]:
         if use == "apps/v1":
             fix = "Write apiVersion: apps/v1, and spec.selector, which is required there."
         message = f"{manifest.kind} of {api} was removed in {product}"
-        yield Hit(manifest.document, (*manifest.path, "apiVersion"), message, fix=fix, key=True)
+        yield LintHit(manifest.document, (*manifest.path, "apiVersion"), message, fix=fix, key=True)
 
 
 #: Names that Kubernetes no longer knows: (in which version that began, what to write).
@@ -156,7 +156,7 @@ _HOLDERS = (("annotations",), ("limits",), ("requests",), ("nodeSelector",))
     "for it waits for ever, and an annotation does nothing, without a word.",
     fix="Write the name that took its place.",
 )
-def removed_name(file: ManifestFile) -> Iterator[Hit]:
+def removed_name(file: ManifestFile) -> Iterator[LintHit]:
     """Resources, labels and annotations must still exist."""
     for manifest in file.manifests:
         # Beside the name of today, that of old is for clusters of old: another term, or a template's branch.
@@ -171,10 +171,10 @@ def removed_name(file: ManifestFile) -> Iterator[Hit]:
                 yield _gone(manifest, (*path, "key"), label.text)
 
 
-def _gone(manifest: Manifest, path: Path, name: str, *, is_key: bool = False) -> Hit:
+def _gone(manifest: Manifest, path: Path, name: str, *, is_key: bool = False) -> LintHit:
     version, use = _NAMES[name]
     message = f"{name} was removed in Kubernetes {version}"
-    return Hit(manifest.document, path, message, fix=f"Write {use}.", key=is_key)
+    return LintHit(manifest.document, path, message, fix=f"Write {use}.", key=is_key)
 
 
 RULES = (never_ends, removed_api, removed_name)

@@ -20,12 +20,12 @@ _FILLS = re.compile(r"\s*+\{[{%]-?\s*+(?!end|else|elif|/\*)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Spot:
+class FixedSpot:
     """A fixed position, for what has no path."""
 
-    place: findings.Position
+    place: findings.TextPosition
 
-    def position(self, path: Path, *, key: bool = False) -> findings.Position:
+    def position(self, path: Path, *, key: bool = False) -> findings.TextPosition:
         """Return the position, whatever the path."""
         return self.place
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from paceline.linting.manifests import readings, training
 from paceline.linting.manifests.readings import Manifest, ManifestFile
-from paceline.linting.rules import Hit, rule
+from paceline.linting.rules import LintHit, rule
 from paceline.model import quantities
 from paceline.model.explanations.findings import Severity
 from paceline.specs.yaml_text import problems
@@ -25,7 +25,7 @@ from paceline.specs.yaml_text.documents import Path
     "neighbours' cores.",
     fix="Write limits equal to the requests.",
 )
-def requests_without_limits(file: ManifestFile) -> Iterator[Hit]:
+def requests_without_limits(file: ManifestFile) -> Iterator[LintHit]:
     """CPU requests need equal limits."""
     for manifest, path, container in file.containers():
         cpu = readings.scalar(container, "resources", "requests", "cpu")
@@ -37,7 +37,7 @@ def requests_without_limits(file: ManifestFile) -> Iterator[Hit]:
             message = (
                 f"the container requests {asked} CPU but has no CPU limit: it never gets exclusive cores"
             )
-            yield Hit(manifest.document, (*path, "resources", "requests"), message, key=True)
+            yield LintHit(manifest.document, (*path, "resources", "requests"), message, key=True)
 
 
 @rule(
@@ -48,7 +48,7 @@ def requests_without_limits(file: ManifestFile) -> Iterator[Hit]:
     "kill someone else's process instead.",
     fix="Write resources.limits.memory.",
 )
-def no_memory_limit(file: ManifestFile) -> Iterator[Hit]:
+def no_memory_limit(file: ManifestFile) -> Iterator[LintHit]:
     """Memory needs a limit."""
     for manifest, path, container in file.containers():
         limits = (*path, "resources", "limits")
@@ -56,7 +56,7 @@ def no_memory_limit(file: ManifestFile) -> Iterator[Hit]:
             continue
         if _is_known(manifest, container, limits):
             message = "the container has no memory limit"
-            yield Hit(manifest.document, (*path, "resources"), message, key=True)
+            yield LintHit(manifest.document, (*path, "resources"), message, key=True)
 
 
 @rule(
@@ -67,14 +67,14 @@ def no_memory_limit(file: ManifestFile) -> Iterator[Hit]:
     "fraction of a core into the shared pool, whatever its quality-of-service class.",
     fix="Ask for whole cores, the same in requests and limits.",
 )
-def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
+def fractional_cpu(file: ManifestFile) -> Iterator[LintHit]:
     """Exclusive cores are whole."""
     for manifest, path, container in file.containers():
         for section in ("requests", "limits"):
             cpu = readings.scalar(container, "resources", section, "cpu")
             if cpu is not None and _is_fraction(manifest.template.resolved(cpu.text)):
                 message = f"{manifest.template.shown(cpu.text)} CPU is no whole number of cores"
-                yield Hit(manifest.document, (*path, "resources", section, "cpu"), message)
+                yield LintHit(manifest.document, (*path, "resources", section, "cpu"), message)
                 break
 
 
@@ -88,7 +88,7 @@ def fractional_cpu(file: ManifestFile) -> Iterator[Hit]:
     "above its limit, and one of a device (a GPU) that is unlike it.",
     fix="Write requests equal to the limits.",
 )
-def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
+def requests_unlike_limits(file: ManifestFile) -> Iterator[LintHit]:
     """Requests equal limits."""
     for manifest, path, container in file.containers():
         listed = readings.field(container, "resources", "requests")
@@ -101,7 +101,7 @@ def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
             is_refused = asked[1] > most[1] or name in devices
             severity = Severity.ERROR if is_refused else None
             where = (*path, "resources", "requests", name)
-            yield Hit(manifest.document, where, message, severity=severity)
+            yield LintHit(manifest.document, where, message, severity=severity)
 
 
 @rule(
@@ -113,7 +113,7 @@ def requests_unlike_limits(file: ManifestFile) -> Iterator[Hit]:
     "refused, killed at its start, or waits for ever.",
     fix="Write the unit that is meant: memory: 512Mi, cpu: 500m.",
 )
-def odd_quantity(file: ManifestFile) -> Iterator[Hit]:
+def odd_quantity(file: ManifestFile) -> Iterator[LintHit]:
     """Memory and cores must be those of a process."""
     for manifest, path, container in file.containers():
         for section in ("limits", "requests"):
@@ -125,7 +125,7 @@ def odd_quantity(file: ManifestFile) -> Iterator[Hit]:
                 if found is not None:
                     message, severity = found
                     where = (*path, "resources", section, name)
-                    yield Hit(manifest.document, where, message, severity=severity)
+                    yield LintHit(manifest.document, where, message, severity=severity)
 
 
 def _oddity(name: str, text: str, least: int) -> tuple[str, Severity] | None:

@@ -10,7 +10,7 @@ from paceline.model.roles import ReplicaId
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class EvidenceSource:
     """What a number was computed from, so that a reader can look it up.
 
     Attributes:
@@ -44,11 +44,11 @@ class Evidence:
     text: str
     at: float | None = None
     count: int = 1
-    sources: tuple[Source, ...] = ()
+    sources: tuple[EvidenceSource, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FieldChange:
     """What a field of the job file should say.
 
     Attributes:
@@ -92,7 +92,7 @@ class Cause:
     subjects: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     next_steps: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[FieldChange, ...] = ()
     risk: str = ""
     gain: Gain | None = None
     effects: tuple[Cause, ...] = ()

@@ -20,7 +20,7 @@ class Severity(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Position:
+class TextPosition:
     """A place in a text file; lines and columns count from 1."""
 
     file: str
@@ -47,4 +47,4 @@ class Finding:
     path: str
     message: str
     fix: str
-    position: Position | None = None
+    position: TextPosition | None = None

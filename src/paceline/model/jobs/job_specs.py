@@ -194,7 +194,7 @@ class Volume:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Scheduling:
+class SchedulingSpec:
     """When a cluster lets the job begin; of the jobs that wait, those of higher priority first.
 
     With a ``queue`` of Kueue or Volcano that decides, and the rest does not count.
@@ -228,8 +228,8 @@ class JobSpec:
     environment: Mapping[str, str] = dataclasses.field(default_factory=dict)
     roles: tuple[RoleSpec, ...] = ()
     overrides: Mapping[ReplicaId, Override] = dataclasses.field(default_factory=dict)
-    placement: placements.Placement = dataclasses.field(default_factory=placements.Placement)
-    scheduling: Scheduling = dataclasses.field(default_factory=Scheduling)
+    placement: placements.PodPlacement = dataclasses.field(default_factory=placements.PodPlacement)
+    scheduling: SchedulingSpec = dataclasses.field(default_factory=SchedulingSpec)
     hosts: tuple[Host, ...] = ()
     success: SuccessPolicy = SuccessPolicy.ALL_WORKERS
     clean_up: CleanUp = CleanUp.RUNNING

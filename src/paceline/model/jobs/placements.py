@@ -28,7 +28,7 @@ class Toleration:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Placement:
+class PodPlacement:
     """The strategy, and which nodes are allowed at all."""
 
     strategy: PlacementStrategy = PlacementStrategy.ANY

@@ -6,7 +6,7 @@ import dataclasses
 import enum
 
 
-class Unit(enum.StrEnum):
+class QuotaUnit(enum.StrEnum):
     """What amounts are counted in."""
 
     CORES = "cores"
@@ -25,7 +25,7 @@ class Use:
     """
 
     resource: str
-    unit: Unit
+    unit: QuotaUnit
     used: float | None
     hard: float | None
 

@@ -139,7 +139,7 @@ class JobEvent:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class RunRequest:
     """Something that a user wants of a run and that its supervisor has not taken up yet.
 
     Attributes:

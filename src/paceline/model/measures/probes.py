@@ -28,7 +28,7 @@ _NAMES = {
 }
 
 
-class Unit(enum.StrEnum):
+class RateUnit(enum.StrEnum):
     """What the rate of a job is counted in."""
 
     EXAMPLES = "examples"
@@ -36,7 +36,7 @@ class Unit(enum.StrEnum):
     BYTES = "bytes"  # that its replicas send: where no step is seen
 
 
-class Verdict(enum.StrEnum):
+class PartVerdict(enum.StrEnum):
     """What can be said of a part."""
 
     BINDS = "binds"
@@ -45,7 +45,7 @@ class Verdict(enum.StrEnum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
-class Part:
+class CutPart:
     """What is cut at once: the same of one or more replicas, or of hosts.
 
     Attributes:
@@ -105,7 +105,7 @@ class Cut:
             nothing. None: that cannot be seen.
     """
 
-    part: Part
+    part: CutPart
     factor: float
     since: float
     until: float
@@ -135,7 +135,7 @@ class Elasticity:
         at_limit: whether it uses all that it has. Else more brings nothing, whatever less of it costs.
     """
 
-    part: Part
+    part: CutPart
     value: float
     low: float
     high: float
@@ -143,11 +143,11 @@ class Elasticity:
     at_limit: bool = True
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> PartVerdict:
         """Return what can be said of the part."""
         if self.low > 0 and self.value >= LEAST:
-            return Verdict.BINDS if self.at_limit else Verdict.RESTS
-        return Verdict.RESTS if self.high < LEAST else Verdict.UNCLEAR
+            return PartVerdict.BINDS if self.at_limit else PartVerdict.RESTS
+        return PartVerdict.RESTS if self.high < LEAST else PartVerdict.UNCLEAR
 
     def times(self, factor: float) -> tuple[float, float, float]:
         """Return how many times as fast the job is foretold to be with ``factor`` times the share.
@@ -176,7 +176,7 @@ class Probe:
 
     run: str
     began_at: float
-    unit: Unit
+    unit: RateUnit
     cuts: tuple[Cut, ...] = ()
     elasticities: tuple[Elasticity, ...] = ()
     ended_at: float | None = None

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from paceline.model.explanations.conclusions import Conclusion
 from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run
 from paceline.model.measures.probes import Probe
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables.variable_plans import Plan
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
+class OutputTail:
     """The end of what an attempt of a replica has printed."""
 
     replica: ReplicaId
@@ -45,7 +45,7 @@ class Recording:
     replicas: Sequence[ReplicaRow] = ()
     samples: Sequence[Sample] = ()
     steps: Sequence[StepReport] = ()
-    evaluations: Sequence[Evaluation] = ()
+    evaluations: Sequence[EvaluationReport] = ()
     events: Sequence[JobEvent] = ()
     facts: Sequence[tuple[str, str]] = ()
     traces: Sequence[Trace] = ()
@@ -53,4 +53,4 @@ class Recording:
     conclusion: Conclusion | None = None
     changes: Sequence[Relay] = ()
     probes: Sequence[Probe] = ()
-    output: Sequence[Output] = ()
+    output: Sequence[OutputTail] = ()

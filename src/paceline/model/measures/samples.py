@@ -78,7 +78,7 @@ class StepReport:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Evaluation:
+class EvaluationReport:
     """The model's quality on data that it was not trained on."""
 
     replica: roles.ReplicaId

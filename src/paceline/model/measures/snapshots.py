@@ -13,7 +13,7 @@ from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures import progresses, rates
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport, by_replica
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport, by_replica
 from paceline.model.roles import ReplicaId, Role
 
 #: How far back the rates of a job that runs reach.
@@ -134,7 +134,7 @@ class Snapshot:
     steps_per_second: float | None = None
     examples_per_second: float | None = None
     loss: float | None = None
-    evaluation: Evaluation | None = None
+    evaluation: EvaluationReport | None = None
 
     @property
     def replicas(self) -> tuple[ReplicaSnapshot, ...]:
@@ -190,7 +190,7 @@ def joined(
     samples: Iterable[Sample] = (),
     steps: Sequence[StepReport] = (),
     latest_steps: Sequence[StepReport] = (),
-    evaluations: Sequence[Evaluation] = (),
+    evaluations: Sequence[EvaluationReport] = (),
     at: float,
     lost: bool = False,
 ) -> Snapshot:

@@ -16,7 +16,7 @@ _MOST_CHARACTERS = 200
 _LATE_SECONDS = 3.0
 
 
-class Doing(enum.StrEnum):
+class StandingActivity(enum.StrEnum):
     """What a trainer that makes no step does."""
 
     INPUT = "input"
@@ -29,7 +29,7 @@ class Standing(NamedTuple):
     """A trainer that makes no step: what it does, since when (Unix seconds), where in its script."""
 
     replica: ReplicaId
-    doing: Doing
+    doing: StandingActivity
     since: float
     where: str
 
@@ -42,7 +42,7 @@ def text(doing: str, where: str) -> str:
     """
     if not where.isprintable():
         raise ValueError("a place in a script is a line of text")
-    return f"{Doing(doing)}: {where[:_MOST_CHARACTERS]}"
+    return f"{StandingActivity(doing)}: {where[:_MOST_CHARACTERS]}"
 
 
 def now(recording: Recording) -> list[Standing]:
@@ -73,5 +73,5 @@ def _is_over(event: JobEvent, moved: dict[ReplicaId, float]) -> bool:
 def _read(events: Iterable[JobEvent]) -> Iterable[Standing]:
     for event in events:
         doing, _, where = event.message.partition(": ")
-        if event.replica is not None and doing in set(Doing):
-            yield Standing(event.replica, Doing(doing), event.at, where)
+        if event.replica is not None and doing in set(StandingActivity):
+            yield Standing(event.replica, StandingActivity(doing), event.at, where)

@@ -6,8 +6,8 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-from paceline.model.explanations.causes import Change
-from paceline.model.studies.tunings import Outcome
+from paceline.model.explanations.causes import FieldChange
+from paceline.model.studies.tunings import TrialOutcome
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,7 +15,7 @@ class Variant:
     """A job file with changes; without any it is the file as it is."""
 
     name: str
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Repeat:
     variant: str
     number: int
     run: str
-    outcome: Outcome
+    outcome: TrialOutcome
     cause: str = ""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from paceline.model.explanations.causes import Change, Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 
 #: Fields that decide what a model learns from the same examples.
 _LEARNING = tuple(
@@ -33,7 +33,7 @@ class Proposal:
 
     name: str
     what: str
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     gain: Gain | None
     basis: str
     risk: str = ""

@@ -51,7 +51,7 @@ class TrainedModel:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class ModelRun:
     """A run of a model, as trends need it; ``digest`` is None where it was not diagnosed."""
 
     name: str

@@ -66,7 +66,7 @@ class Loss:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrialOutcome:
     """What was measured of a trial.
 
     Attributes:
@@ -128,7 +128,7 @@ class Trial:
     source: str
     base: int | None = None
     proposals: tuple[Proposal, ...] = ()
-    outcome: Outcome | None = None
+    outcome: TrialOutcome | None = None
     judgement: Judgement | None = None
     since: float | None = None
 
@@ -149,11 +149,11 @@ class Trial:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class FinalPair:
     """The job as it came and the best one, run one after the other: what differs is not the hour."""
 
-    before: Outcome
-    after: Outcome
+    before: TrialOutcome
+    after: TrialOutcome
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ class Tuning:
     base: str
     trials: tuple[Trial, ...] = ()
     ended: str = ""
-    pairs: tuple[Pair, ...] = ()
+    pairs: tuple[FinalPair, ...] = ()
     quality: Quality | None = None
 
     @property

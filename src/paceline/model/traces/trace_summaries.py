@@ -13,7 +13,7 @@ from paceline.model.traces.traced_steps import Direction, Split, Trace, Transfer
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class VariableTraffic:
     """What a step moves of a shard of a variable, to or from its parameter server; None: not measured."""
 
     variable: str | None
@@ -36,7 +36,7 @@ class ServerTime:
     microseconds: float
 
 
-def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
+def traffic(traces: Sequence[Trace]) -> tuple[VariableTraffic, ...]:
     """Return what a step moves, the most bytes first, and where they are not measured the longest."""
     found: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
     for trace in traces:
@@ -46,7 +46,7 @@ def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
         for key, transfers in own.items():
             found.setdefault(key, []).append((max(len(trace.splits), len(transfers)), transfers))
     rows = (
-        Traffic(
+        VariableTraffic(
             variable=variable, shard=shard, server=server, direction=direction,
             bytes=_sum([_mean(steps, [each.bytes for each in some]) for steps, some in groups]),
             microseconds=_sum([_mean(steps, [each.microseconds for each in some]) for steps, some in groups]),
@@ -56,7 +56,7 @@ def traffic(traces: Sequence[Trace]) -> tuple[Traffic, ...]:
     return tuple(sorted(rows, key=_order))
 
 
-def _order(row: Traffic) -> tuple[float, float, str, str]:
+def _order(row: VariableTraffic) -> tuple[float, float, str, str]:
     longest = (row.microseconds or 0.0) if row.bytes is None else 0.0
     return -(row.bytes or 0.0), -longest, row.server, row.variable or ""
 

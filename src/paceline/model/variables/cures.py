@@ -274,7 +274,7 @@ _TEXT = re.compile(
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class CureOutcome:
     """What became of a cure in a replica.
 
     Attributes:
@@ -297,13 +297,13 @@ class Outcome:
         return f"{self.cure} {self.version} {what}: {self.detail}"
 
 
-def parse(text: str) -> Outcome | None:
+def parse(text: str) -> CureOutcome | None:
     """Return what a line says of a cure; None: it is no such line."""
     found = _TEXT.fullmatch(text)
     if found is None:
         return None
     count = found["count"]
-    return Outcome(
+    return CureOutcome(
         cure=found["cure"],
         version=int(found["version"]),
         is_applied=count is not None,
@@ -336,7 +336,7 @@ def _paths(
             yield path
 
 
-def silent(training: Mapping[str, Any] | None, outcomes: Iterable[Outcome]) -> tuple[Cure, ...]:
+def silent(training: Mapping[str, Any] | None, outcomes: Iterable[CureOutcome]) -> tuple[Cure, ...]:
     """Return the cures that are asked for and of which nothing was said: the script has nothing for them."""
     said = {each.cure for each in outcomes}
     return tuple(cure for cure in asked(training) if cure.name not in said)

@@ -12,7 +12,7 @@ from paceline.model.variables.variables import Shard, Variable
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class VariableDifference:
     """What becomes of one variable from one plan to another.
 
     Attributes:
@@ -71,20 +71,20 @@ def _misfits(planned: Sequence[Variable], wanted: Sequence[Variable]) -> Iterato
             yield f"it has a variable {name!r} that the model lacks"
 
 
-def differences(before: Plan, after: Plan) -> tuple[Difference, ...]:
+def differences(before: Plan, after: Plan) -> tuple[VariableDifference, ...]:
     """Return the variables that lie otherwise in the other plan, in its order; those it lacks come last."""
     names = dict.fromkeys(variable.name for plan in (after, before) for variable in plan.variables)
     found = (_difference(name, before.of(name), after.of(name)) for name in names)
     return tuple(each for each in found if each is not None)
 
 
-def _difference(name: str, before: tuple[Shard, ...], after: tuple[Shard, ...]) -> Difference | None:
+def _difference(name: str, before: tuple[Shard, ...], after: tuple[Shard, ...]) -> VariableDifference | None:
     moved_bytes = None
     if before and after and before[0].variable.shape == after[0].variable.shape:
         if _places(before) == _places(after):
             return None
         moved_bytes = _moved_bytes(before, after)
-    return Difference(variable=name, before=before, after=after, moved_bytes=moved_bytes)
+    return VariableDifference(variable=name, before=before, after=after, moved_bytes=moved_bytes)
 
 
 def _places(shards: Sequence[Shard]) -> tuple[object, ...]:

@@ -14,7 +14,7 @@ Decay = Literal["constant", "exponential", "polynomial", "cosine"]
 
 
 @dataclass(frozen=True)
-class Schedule:
+class LearningRateSchedule:
     """How a learning rate changes.
 
     It grows in a line over the first `warmup_steps`, then decays. `exponential` multiplies it by `end_factor`

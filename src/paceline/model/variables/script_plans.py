@@ -29,7 +29,7 @@ _MOST_SKIPPED = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class PlacementRequest:
     """What a job asks for.
 
     Attributes:
@@ -63,7 +63,7 @@ class Asked:
         return max(1, min(int(parts), variable.rows))
 
 
-def moved(plan: Plan, before: Asked, after: Asked) -> Plan:
+def moved(plan: Plan, before: PlacementRequest, after: PlacementRequest) -> Plan:
     """Return where variables are in another job.
 
     Args:
@@ -113,15 +113,15 @@ def _on_servers(plan: Plan) -> tuple[Variable, ...]:
     return here
 
 
-def _is_cut_or_placed_otherwise(before: Asked, after: Asked) -> bool:
-    def asked(each: Asked) -> tuple[Any, ...]:
+def _is_cut_or_placed_otherwise(before: PlacementRequest, after: PlacementRequest) -> bool:
+    def asked(each: PlacementRequest) -> tuple[Any, ...]:
         cut = each.training.get("partitioning") if cures.PARTITIONING.is_asked(each.training) else None
         return each.servers, cut, each.is_by_size, dict(each.planned)
 
     return asked(before) != asked(after)
 
 
-def _parts(variable: Variable, before: Asked, after: Asked) -> int:
+def _parts(variable: Variable, before: PlacementRequest, after: PlacementRequest) -> int:
     """Return in how many parts a variable lies in the other job."""
     now = len(variable.devices)
     if now > 1 and before.parts(variable) == 1:
@@ -135,7 +135,9 @@ def _parts(variable: Variable, before: Asked, after: Asked) -> int:
     return 1 if is_left_whole else after.parts(variable)
 
 
-def _placed(here: Sequence[Variable], parts: Mapping[str, int], before: Asked, after: Asked) -> Plan:
+def _placed(
+    here: Sequence[Variable], parts: Mapping[str, int], before: PlacementRequest, after: PlacementRequest
+) -> Plan:
     pieces = [
         Shard(variable=each, layout=RowLayout(rows=each.rows, shards=parts[each.name]), index=index, server=0)
         for each in here
@@ -153,7 +155,7 @@ def _placed(here: Sequence[Variable], parts: Mapping[str, int], before: Asked, a
     )
 
 
-def _by_size(pieces: Sequence[Shard], after: Asked) -> list[int]:
+def _by_size(pieces: Sequence[Shard], after: PlacementRequest) -> list[int]:
     """Each to the server with the fewest bytes so far, slots not counted, but for those that are planned."""
     loads, chosen = [0] * after.servers, []
     for piece in pieces:
@@ -175,7 +177,7 @@ def _in_turn(pieces: Sequence[Shard], skipped: Mapping[str, int], servers: int) 
     return chosen
 
 
-def _skipped(here: Sequence[Variable], before: Asked) -> dict[str, int]:
+def _skipped(here: Sequence[Variable], before: PlacementRequest) -> dict[str, int]:
     """Return how many places were skipped before each variable.
 
     Where a cure chose the servers, or there is one, the order of the script is not seen: then it is
@@ -201,7 +203,7 @@ def _skipped(here: Sequence[Variable], before: Asked) -> dict[str, int]:
 _OWN_WAY = "where variables would be is not known: the script does not give its own to servers in turn"
 
 
-def _repeats_stay(before: Asked, after: Asked) -> bool:
+def _repeats_stay(before: PlacementRequest, after: PlacementRequest) -> bool:
     now, then = (cures.UNIQUE_IDS.is_asked(each.training) for each in (before, after))
     if now and not then:
         raise ValueError("how often ids repeat in a batch is not seen while they are made unique")

@@ -39,7 +39,7 @@ EVEN = 1.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Cut:
+class RowPartitioning:
     """How variables are cut along their rows; the defaults are those of a job file.
 
     ``shards`` of None: one for each parameter server. ``min_shard_bytes`` of None: as large as the servers'
@@ -112,7 +112,7 @@ class Plan:
         return None if traffic is None else max_over_mean(traffic)
 
 
-def plan(variables: Sequence[Variable], *, servers: int, cut: Cut, rule: PlacementRule) -> Plan:
+def plan(variables: Sequence[Variable], *, servers: int, cut: RowPartitioning, rule: PlacementRule) -> Plan:
     """Cut the variables and choose a parameter server for each shard.
 
     Where the cut does not say how small a shard may get, the largest that makes the servers' traffic even: by
@@ -135,7 +135,7 @@ def plan(variables: Sequence[Variable], *, servers: int, cut: Cut, rule: Placeme
     return min(tried, key=lambda one: one[0])[1]
 
 
-def _plan(variables: Sequence[Variable], servers: int, cut: Cut, rule: PlacementRule) -> Plan:
+def _plan(variables: Sequence[Variable], servers: int, cut: RowPartitioning, rule: PlacementRule) -> Plan:
     pieces = [
         Shard(variable=variable, layout=layout, index=index, server=0)
         for variable in variables

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from paceline.control.reconciliations import Progress
+from paceline.control.reconciliations import ReconcileProgress
 from paceline.control.states import ReplicaState
 from paceline.engines.kubernetes import cluster_states, kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, Object
@@ -16,8 +16,8 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels
 from paceline.scheduling import fits, growths, queues
 from paceline.scheduling.fits import Blocker
-from paceline.scheduling.queues import Waiting
-from paceline.services.cluster.records import Record
+from paceline.scheduling.queues import QueuedJob
+from paceline.services.cluster.records import JobRecord
 
 _NODES_SHOWN = 3
 
@@ -49,7 +49,7 @@ class Growing:
 
     uid: str
     key: Key
-    record: Record
+    record: JobRecord
     pods: Sequence[Object]
     workers: int
 
@@ -59,17 +59,17 @@ class Growing:
         spec = self.record.state.spec
         return [each for each in spec.with_workers(self.workers).replicas() if not spec.has(each)]
 
-    def with_room(self, room: Mapping[ReplicaId, str]) -> Record:
+    def with_room(self, room: Mapping[ReplicaId, str]) -> JobRecord:
         """Return the record of the job as if it waited for its new workers to begin in this room."""
         state = self.record.state
         kept = (each for each in state.replicas if each.replica not in room)
         fresh = (ReplicaState(replica=each) for each in room)
-        progress = Progress(state=dataclasses.replace(state, replicas=(*kept, *fresh)))
-        return Record(progress=progress, places={**self.record.places, **room})
+        progress = ReconcileProgress(state=dataclasses.replace(state, replicas=(*kept, *fresh)))
+        return JobRecord(progress=progress, places={**self.record.places, **room})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class AdmissionVerdict:
     """What becomes of an applicant: it may begin in ``room``, waits because ``held``, or is ``refused``."""
 
     room: Mapping[ReplicaId, str] | None = None
@@ -92,9 +92,9 @@ class Admissions:
     async def decide(
         self,
         applicants: Sequence[Applicant],
-        begun: Iterable[tuple[Record, Sequence[Object]]],
+        begun: Iterable[tuple[JobRecord, Sequence[Object]]],
         growing: Sequence[Growing] = (),
-    ) -> dict[str, Verdict]:
+    ) -> dict[str, AdmissionVerdict]:
         """Return a verdict on each job that wants room.
 
         Args:
@@ -122,7 +122,7 @@ class Admissions:
             if each.uid in admitted:
                 taken = queues.reserved(taken, each.spec, admitted[each.uid])
         verdicts = {
-            each.uid: Verdict(room=admitted[each.uid])
+            each.uid: AdmissionVerdict(room=admitted[each.uid])
             if each.uid in admitted
             else _rejected(each, taken, limits[each.namespace])
             for each in applicants
@@ -135,7 +135,7 @@ class Admissions:
         for wish in growing:
             spec = wish.record.state.spec
             if any(priority >= spec.scheduling.priority for priority in overdue):
-                verdicts[wish.uid] = Verdict(held="a job that waits for long needs the room")
+                verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
                 continue
             verdicts[wish.uid] = _grown(wish, taken, limits[wish.key[0]])
             taken = queues.reserved(taken, spec, verdicts[wish.uid].room or {})
@@ -160,7 +160,7 @@ async def _listed(cluster: Cluster, namespace: str | None = None) -> list[Object
     ]
 
 
-def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
+def promised(record: JobRecord, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     """Return the nodes on which room is kept for replicas that have no pod there that takes it."""
     bound = {
         found[0]
@@ -179,8 +179,8 @@ def promised(record: Record, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     }
 
 
-def _waiting(each: Applicant, quotas: Sequence[Quota]) -> Waiting:
-    return Waiting(
+def _waiting(each: Applicant, quotas: Sequence[Quota]) -> QueuedJob:
+    return QueuedJob(
         key=each.uid,
         spec=each.spec,
         since=each.since,
@@ -189,17 +189,17 @@ def _waiting(each: Applicant, quotas: Sequence[Quota]) -> Waiting:
     )
 
 
-def _rejected(each: Applicant, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Verdict:
+def _rejected(each: Applicant, nodes: Sequence[Node], quotas: Sequence[Quota]) -> AdmissionVerdict:
     found = fits.fit(each.spec, nodes, quotas)
     reasons = "; ".join(map(_words, found.blockers))
     if not reasons:
-        return Verdict(held="it waits for a job before it that needs more room")
+        return AdmissionVerdict(held="it waits for a job before it that needs more room")
     if each.spec.scheduling.fit is FitPolicy.FAIL:
-        return Verdict(refused=f"it does not fit: {reasons}")
-    return Verdict(held=f"it waits for room: {reasons}")
+        return AdmissionVerdict(refused=f"it does not fit: {reasons}")
+    return AdmissionVerdict(held=f"it waits for room: {reasons}")
 
 
-def _grown(each: Growing, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Verdict:
+def _grown(each: Growing, nodes: Sequence[Node], quotas: Sequence[Quota]) -> AdmissionVerdict:
     spec, new = each.record.state.spec, each.new
     bound = {
         found[0]: str(pod["spec"]["nodeName"])
@@ -209,8 +209,8 @@ def _grown(each: Growing, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Ver
     ps_nodes = {replica: node for replica, node in bound.items() if replica.role is Role.PS}
     places = growths.places(spec, new, nodes, quotas, ps_nodes)
     if places is None:
-        return Verdict(held=f"there is no room for {len(new)} more")
-    return Verdict(room=places)
+        return AdmissionVerdict(held=f"there is no room for {len(new)} more")
+    return AdmissionVerdict(room=places)
 
 
 def _words(blocker: Blocker) -> str:

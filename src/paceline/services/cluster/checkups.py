@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from paceline.engines.kubernetes import cluster_states, kinds, leases
 from paceline.engines.kubernetes.clusters import NAMES_BYTES, WORDS_BYTES, Cluster, ClusterError, Object
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.explanations.checkups import Check, CheckState
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.cluster import exclusive_cores
@@ -20,11 +20,11 @@ from paceline.specs.job_file import custom_resources
 _INSTALL = "paceline schema --crd | kubectl apply -f -"
 
 
-class Right(NamedTuple):
+class NamespaceRight(NamedTuple):
     """Something that a user may do in a namespace, or everywhere, and what it is for."""
 
     verb: str
-    kind: Kind
+    kind: ResourceKind
     purpose: str
     subresource: str = ""
     everywhere: bool = False
@@ -40,29 +40,29 @@ class Right(NamedTuple):
 
 #: Without these nothing goes; without the others what they are for.
 NEEDED = (
-    Right("list", kinds.TRAINING_JOBS, "list"),
-    Right("get", kinds.TRAINING_JOBS, "get"),
-    Right("create", kinds.TRAINING_JOBS, "submit"),
-    Right("patch", kinds.TRAINING_JOBS, "stop, resume and scale"),
-    Right("delete", kinds.TRAINING_JOBS, "delete"),
+    NamespaceRight("list", kinds.TRAINING_JOBS, "list"),
+    NamespaceRight("get", kinds.TRAINING_JOBS, "get"),
+    NamespaceRight("create", kinds.TRAINING_JOBS, "submit"),
+    NamespaceRight("patch", kinds.TRAINING_JOBS, "stop, resume and scale"),
+    NamespaceRight("delete", kinds.TRAINING_JOBS, "delete"),
 )
 RIGHTS = (
     *NEEDED,
-    Right("create", kinds.CONFIG_MAPS, "submit of a folder of code"),
-    Right("delete", kinds.CONFIG_MAPS, "submit of a folder of code that is refused"),
-    Right("list", kinds.PODS, "get, logs, top and why"),
-    Right("get", kinds.PODS, "logs", "log"),
-    Right("get", kinds.PODS, "top, report and trace", "proxy"),
-    Right("create", kinds.PODS, "trace", "proxy"),
-    Right("get", kinds.SECRETS, "top, report and trace: the token of a job's agents"),
-    Right("list", kinds.EVENTS, "describe and why"),
-    Right("list", kinds.QUOTAS, "fit and why"),
-    Right("list", kinds.NODES, "fit and why"),
-    Right("list", kinds.PODS, "fit and why", everywhere=True),
-    Right("list", kinds.TRAINING_JOBS, "list -A and why", everywhere=True),
-    Right("list", kinds.LEASES, "doctor and why, on the operator", everywhere=True),
-    Right("get", kinds.NODES, "doctor on exclusive cores", "proxy"),
-    Right("get", kinds.NAMESPACES, "--store: which runs are this namespace's"),
+    NamespaceRight("create", kinds.CONFIG_MAPS, "submit of a folder of code"),
+    NamespaceRight("delete", kinds.CONFIG_MAPS, "submit of a folder of code that is refused"),
+    NamespaceRight("list", kinds.PODS, "get, logs, top and why"),
+    NamespaceRight("get", kinds.PODS, "logs", "log"),
+    NamespaceRight("get", kinds.PODS, "top, report and trace", "proxy"),
+    NamespaceRight("create", kinds.PODS, "trace", "proxy"),
+    NamespaceRight("get", kinds.SECRETS, "top, report and trace: the token of a job's agents"),
+    NamespaceRight("list", kinds.EVENTS, "describe and why"),
+    NamespaceRight("list", kinds.QUOTAS, "fit and why"),
+    NamespaceRight("list", kinds.NODES, "fit and why"),
+    NamespaceRight("list", kinds.PODS, "fit and why", everywhere=True),
+    NamespaceRight("list", kinds.TRAINING_JOBS, "list -A and why", everywhere=True),
+    NamespaceRight("list", kinds.LEASES, "doctor and why, on the operator", everywhere=True),
+    NamespaceRight("get", kinds.NODES, "doctor on exclusive cores", "proxy"),
+    NamespaceRight("get", kinds.NAMESPACES, "--store: which runs are this namespace's"),
 )
 
 #: What else may be on a cluster, by the group of its API.
@@ -225,7 +225,7 @@ async def rights(cluster: Cluster, namespace: str) -> Check:
     )
 
 
-async def _may(cluster: Cluster, right: Right, namespace: str) -> bool:
+async def _may(cluster: Cluster, right: NamespaceRight, namespace: str) -> bool:
     asked = {
         "verb": right.verb,
         "group": right.kind.group,

@@ -11,7 +11,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping
 
-from paceline.control.reconciliations import Sight
+from paceline.control.reconciliations import PodState
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import Conflict
@@ -31,7 +31,7 @@ MAX_PAGES = 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class AttemptSource:
     """An attempt of a replica, where it runs (``host``: its node), its job, and the run it is kept under."""
 
     run: str
@@ -43,7 +43,7 @@ class Source:
     job: str = ""
 
     @classmethod
-    def of(cls, run: str, pod: Object, sight: Sight) -> Source:
+    def of(cls, run: str, pod: Object, sight: PodState) -> AttemptSource:
         """Return the attempt that a pod is, by what is seen of it."""
         namespace, name = key_of(pod)
         host = (pod.get("spec") or {}).get("nodeName")
@@ -93,7 +93,7 @@ class Collector:
         self._tokens = AgentTokens(cluster)
         self._offsets: dict[tuple[str, str], int] = {}
 
-    async def collect(self, source: Source, *, again_seconds: int | None = None) -> bool:
+    async def collect(self, source: AttemptSource, *, again_seconds: int | None = None) -> bool:
         """Store what a replica has written since the last time; return whether its command has ended.
 
         Args:
@@ -137,18 +137,18 @@ class Collector:
                 return reading.ended
         return False
 
-    async def let_go(self, source: Source) -> None:
+    async def let_go(self, source: AttemptSource) -> None:
         """Tell an agent whose command has ended that everything has arrived, so that its pod may end."""
         await self._ask(source, await self._offset(source), 0, None)
 
-    def forget(self, source: Source) -> None:
+    def forget(self, source: AttemptSource) -> None:
         """Forget where a replica that is gone was read up to; the store knows it."""
         self._offsets.pop(source.key, None)
         self._behind.pop(source.key, None)
         if self._intake is not None:
             self._intake.forget(source.whose)
 
-    def _seconds_behind(self, source: Source, page: agents.Page, asked_at: float) -> float:
+    def _seconds_behind(self, source: AttemptSource, page: agents.Page, asked_at: float) -> float:
         """Return by how much the clock of a replica's node is behind; 0: by less than can be said.
 
         It is the same until it is another by more than an answer may take: measurements keep their distances.
@@ -161,7 +161,7 @@ class Collector:
             self._behind[source.key] = known = behind
         return known
 
-    async def _offset(self, source: Source) -> int:
+    async def _offset(self, source: AttemptSource) -> int:
         if source.key not in self._offsets:
             await asyncio.to_thread(
                 self._store.set_replica_facts, source.run, source.replica, host=source.host
@@ -171,7 +171,9 @@ class Collector:
             )
         return self._offsets[source.key]
 
-    async def _ask(self, source: Source, offset: int, again: int | None, last: int | None) -> agents.Page:
+    async def _ask(
+        self, source: AttemptSource, offset: int, again: int | None, last: int | None
+    ) -> agents.Page:
         at = agents.address(source.namespace, source.pod)
         path = agents.spool(at, offset=offset, again_seconds=again, last_bytes=last)
 

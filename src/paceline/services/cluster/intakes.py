@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeVar
 
 from paceline.model.jobs.runs import JobEvent
 from paceline.model.roles import ReplicaId
-from paceline.sources.spools import Reading
+from paceline.sources.spools import SpoolReading
 
 #: The kind of the event that says that something was left out, and how often a replica gets one.
 LEFT_OUT, TELL_SECONDS = "left-out", 600.0
@@ -31,7 +31,7 @@ class Rate(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Limits:
+class IntakeLimits:
     """What is taken, by whose it is: of a replica, of a run, of a namespace."""
 
     replica: Rate
@@ -43,10 +43,10 @@ class Limits:
 
 
 #: Samples, reports of steps and evaluations.
-RECORDS = Limits(Rate(500, 500_000), Rate(10_000, 10_000_000), Rate(50_000, 50_000_000))
+RECORDS = IntakeLimits(Rate(500, 500_000), Rate(10_000, 10_000_000), Rate(50_000, 50_000_000))
 #: What is kept as text.
-EVENTS = Limits(Rate(0.1, 500), Rate(2, 50_000), Rate(10, 200_000))
-BYTES = Limits(Rate(1 << 20, 1 << 28), Rate(1 << 23, 1 << 30), Rate(1 << 25, 1 << 32))
+EVENTS = IntakeLimits(Rate(0.1, 500), Rate(2, 50_000), Rate(10, 200_000))
+BYTES = IntakeLimits(Rate(1 << 20, 1 << 28), Rate(1 << 23, 1 << 30), Rate(1 << 25, 1 << 32))
 
 
 class Whose(NamedTuple):
@@ -62,7 +62,7 @@ class Whose(NamedTuple):
         return (self.run, self.pod), (self.run,), (self.namespace, "")
 
 
-class Budget:
+class IntakeBudget:
     """What may still be taken, of any number of replicas.
 
     Args:
@@ -70,7 +70,7 @@ class Budget:
         clock: seconds that do not go back.
     """
 
-    def __init__(self, limits: Limits, clock: Callable[[], float]) -> None:
+    def __init__(self, limits: IntakeLimits, clock: Callable[[], float]) -> None:
         self._limits = limits
         self._clock = clock
         self._left: dict[tuple[str, ...], tuple[float, float]] = {}
@@ -113,12 +113,14 @@ class Intake:
         self,
         clock: Callable[[], float],
         *,
-        records: Limits = RECORDS,
-        events: Limits = EVENTS,
-        sizes: Limits = BYTES,
+        records: IntakeLimits = RECORDS,
+        events: IntakeLimits = EVENTS,
+        sizes: IntakeLimits = BYTES,
     ) -> None:
         self._clock = clock
-        self._records, self._events, self._sizes = (Budget(each, clock) for each in (records, events, sizes))
+        self._records, self._events, self._sizes = (
+            IntakeBudget(each, clock) for each in (records, events, sizes)
+        )
         self._told: dict[tuple[str, str], tuple[float, int]] = {}
 
     def may_read(self, whose: Whose) -> bool:
@@ -126,8 +128,15 @@ class Intake:
         return self._sizes.left(whose) > 0
 
     def admit(
-        self, whose: Whose, reading: Reading, size_bytes: int, *, replica: ReplicaId, attempt: int, now: float
-    ) -> Reading:
+        self,
+        whose: Whose,
+        reading: SpoolReading,
+        size_bytes: int,
+        *,
+        replica: ReplicaId,
+        attempt: int,
+        now: float,
+    ) -> SpoolReading:
         """Return what is taken of a reading; an event at `now`, in Unix seconds, tells what is not."""
         self._sizes.take(whose, size_bytes)
         room = self._records.left(whose)

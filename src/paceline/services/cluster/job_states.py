@@ -12,7 +12,7 @@ from typing import NamedTuple
 from paceline.diagnosing.situations import Room, Situation
 from paceline.engines.kubernetes import kinds, leases, obstacles, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
-from paceline.engines.kubernetes.kinds import Kind
+from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import Evidence
 from paceline.model.jobs.job_specs import JobSpec
@@ -28,7 +28,7 @@ from paceline.specs.job_file import custom_resources
 UNSEEN_SECONDS = 10.0
 
 
-class Known(NamedTuple):
+class KnownJob(NamedTuple):
     """What is known of a job without looking at the rest of the cluster."""
 
     resource: Object
@@ -37,7 +37,7 @@ class Known(NamedTuple):
     unknown: Sequence[str] = ()
 
 
-async def look(cluster: Cluster, known: Known, now: float) -> Situation:
+async def look(cluster: Cluster, known: KnownJob, now: float) -> Situation:
     """Return the situation of a job.
 
     Raises:
@@ -134,7 +134,7 @@ def _called(resource: Object, namespace: str) -> str:
 async def _obstacles(
     cluster: Cluster, namespace: str, job: str, silent: dict[str, float], unknown: list[str]
 ) -> list[Obstacle]:
-    listed: dict[Kind, list[Object]] = {kinds.PODS: [], kinds.EVENTS: []}
+    listed: dict[ResourceKind, list[Object]] = {kinds.PODS: [], kinds.EVENTS: []}
     selectors = {kinds.PODS: f"{labels.JOB}={job}", kinds.EVENTS: ""}
     for kind, what in ((kinds.PODS, "its pods"), (kinds.EVENTS, "what was told of its pods")):
         with allowed(unknown, what):
@@ -147,7 +147,7 @@ async def _unattended(
     cluster: Cluster, resource: Object, now: float, unknown: list[str]
 ) -> tuple[Evidence, ...]:
     """Return why it is known that no operator runs: by its lease, or else by its silence."""
-    holdings: list[leases.Holding] = []
+    holdings: list[leases.LeaseHolding] = []
     with allowed(unknown, "whether an operator holds the lease"):
         holdings = await leases.holdings(cluster, leases.OPERATOR)
     if holdings:

@@ -18,7 +18,7 @@ from paceline.control.resizings import Resize
 from paceline.diagnosing.progress import commands
 from paceline.diagnosing.situations import Situation
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Line, Object
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object, OutputLine
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import Conflict, EngineError, InvalidInput, NotFound
 from paceline.model.jobs import run_queries
@@ -55,7 +55,7 @@ from paceline.services.cluster.records import UnreadableStatus
 from paceline.services.cluster.submits import Made
 from paceline.services.cluster.trace_sites import PodTraceSite
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
-from paceline.services.logs import Wanted
+from paceline.services.logs import LogSelection
 from paceline.services.observing import recordings, snapshots
 from paceline.sources import agents
 from paceline.specs.job_file import custom_resources
@@ -260,7 +260,7 @@ class ClusterJobs(LifeCycle):
         """Find what binds in a job that runs (see `LifeCycle.probe`)."""
         from paceline.services.studying import probes
 
-        times = probes.Times.of(self, most=seconds)
+        times = probes.ProbeTimes.of(self, most=seconds)
         return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
 
     def knobs(self, run: Run) -> frozenset[Knob]:
@@ -327,7 +327,7 @@ class ClusterJobs(LifeCycle):
         happened: list[JobEvent] = []
         with job_states.allowed(unknown, "what was told of it"):
             happened = [event for _, event in self.objects.cluster_events(name)]
-        known = job_states.Known(resource, replicas, happened, unknown)
+        known = job_states.KnownJob(resource, replicas, happened, unknown)
         return self.objects.do(job_states.look(self.cluster, known, self.clock()))
 
     def replicas(self, name: str) -> list[ReplicaRow]:
@@ -355,7 +355,7 @@ class ClusterJobs(LifeCycle):
             self.cluster.create(kinds.EVENTS, announcements.event(resource, told, now=event.at, number=0))
         )
 
-    def log_reader(self, run: Run, wanted: Wanted) -> PodReader:
+    def log_reader(self, run: Run, wanted: LogSelection) -> PodReader:
         """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
         this machine has kept it.
         """
@@ -434,7 +434,7 @@ class ClusterJobs(LifeCycle):
             self.cluster, self.runner, addresses, folder.path, namespace=self.namespace, job=run.name
         )
 
-    def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[Line]:
+    def _lines(self, pod: str, tail: int | None, since_seconds: int | None) -> list[OutputLine]:
         try:
             return self.objects.do(
                 self.cluster.logs(

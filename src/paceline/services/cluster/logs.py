@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 
-from paceline.engines.kubernetes.clusters import Line
+from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.engines.local.folders import RunFolder
 from paceline.model.roles import ReplicaId
-from paceline.services.logs import FolderReader, LogLine, Positions, Wanted
+from paceline.services.logs import FolderReader, LogLine, LogSelection, Positions
 
 #: An attempt, and its pod's name.
 Attempt = tuple[tuple[ReplicaId, int], str]
@@ -37,7 +37,7 @@ class _Place:
         at, mark, count = text.removeprefix(_MARK).rpartition(_COUNT)
         return cls(at, int(count)) if text.startswith(_MARK) and mark and count.isdecimal() else cls()
 
-    def after(self, line: Line) -> _Place:
+    def after(self, line: OutputLine) -> _Place:
         """Return the place behind a next line."""
         return _Place(line.at, self.count + 1 if line.at == self.at else 1)
 
@@ -57,9 +57,9 @@ class PodReader:
     def __init__(
         self,
         attempts: Callable[[], Sequence[Attempt]],
-        read: Callable[[str, int | None, int | None], Sequence[Line]],
+        read: Callable[[str, int | None, int | None], Sequence[OutputLine]],
         kept: RunFolder,
-        wanted: Wanted,
+        wanted: LogSelection,
         clock: Callable[[], float],
     ) -> None:
         self._attempts, self._read, self._wanted, self._clock = attempts, read, wanted, clock

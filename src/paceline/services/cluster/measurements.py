@@ -22,7 +22,7 @@ from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound, StoreError
 from paceline.model.jobs.runs import Run
 from paceline.services.cluster import runs
-from paceline.services.cluster.collectors import Collector, Source
+from paceline.services.cluster.collectors import AttemptSource, Collector
 from paceline.specs.job_file import custom_resources
 from paceline.stores import Store, open_store
 
@@ -131,7 +131,7 @@ class ClusterMeasurements:
         run = runs.run_name(resource, scope)
         await asyncio.to_thread(runs.keep, store, run, resource, spec, self._home, now=now)
         running = [
-            Source.of(run, pod, sight)
+            AttemptSource.of(run, pod, sight)
             for pod in found
             for sight in sights.sights([pod], silent={}, now=now)
             if sight.stage is Stage.RUNNING

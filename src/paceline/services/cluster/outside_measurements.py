@@ -16,7 +16,7 @@ from paceline.errors import PacelineError
 from paceline.model.measures.samples import Sample
 from paceline.model.roles import ReplicaId
 from paceline.sources import cadvisors, gpus, readings
-from paceline.sources.readings import Pod, Reading
+from paceline.sources.readings import Pod, PodReading
 
 AT_ONCE = 16
 #: What has not answered by then is asked again the next time.
@@ -41,7 +41,7 @@ class OutsideMeasurements:
         self._cluster = cluster
         self._clock = clock
         self._exporters = exporters
-        self._before: dict[Pod, Reading] = {}
+        self._before: dict[Pod, PodReading] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def measure(self, pods: Iterable[Object]) -> dict[Pod, Sample]:
@@ -59,7 +59,7 @@ class OutsideMeasurements:
         return self._samples(await self._read(nodes), attempts)
 
     def _samples(
-        self, latest: dict[Pod, Reading], attempts: dict[Pod, tuple[ReplicaId, int]]
+        self, latest: dict[Pod, PodReading], attempts: dict[Pod, tuple[ReplicaId, int]]
     ) -> dict[Pod, Sample]:
         samples: dict[Pod, Sample] = {}
         for pod in latest.keys() & attempts.keys():
@@ -71,7 +71,7 @@ class OutsideMeasurements:
         self._before = {pod: reading for pod, reading in self._before.items() if pod in attempts}
         return samples
 
-    async def _read(self, nodes: Mapping[str, Collection[Pod]]) -> dict[Pod, Reading]:
+    async def _read(self, nodes: Mapping[str, Collection[Pod]]) -> dict[Pod, PodReading]:
         of_nodes, of_gpus = await asyncio.gather(
             asyncio.gather(*(self._of_node(node, nodes[node]) for node in sorted(nodes))),
             self._of_gpus(nodes),
@@ -85,11 +85,11 @@ class OutsideMeasurements:
             )
         return latest
 
-    async def _of_node(self, node: str, pods: Collection[Pod]) -> dict[Pod, Reading]:
+    async def _of_node(self, node: str, pods: Collection[Pod]) -> dict[Pod, PodReading]:
         answer = cadvisors.read(self._cluster, node, self._clock(), pods)
         return await self._answer(f"cadvisor of {node}", answer)
 
-    async def _of_gpus(self, nodes: Mapping[str, Collection[Pod]]) -> list[dict[Pod, Reading]]:
+    async def _of_gpus(self, nodes: Mapping[str, Collection[Pod]]) -> list[dict[Pod, PodReading]]:
         if self._exporters is None:
             return []
         exporters: list[Object] = []
@@ -112,7 +112,7 @@ class OutsideMeasurements:
             )
         )
 
-    async def _answer(self, asked: str, answer: Awaitable[dict[Pod, Reading]]) -> dict[Pod, Reading]:
+    async def _answer(self, asked: str, answer: Awaitable[dict[Pod, PodReading]]) -> dict[Pod, PodReading]:
         try:
             async with self._gate, asyncio.timeout(ANSWER_SECONDS):
                 return await answer

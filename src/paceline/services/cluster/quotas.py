@@ -9,7 +9,7 @@ from typing import Any
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.model import quantities
-from paceline.model.jobs.quotas import QuotaUse, QuotaUses, Unit, Use
+from paceline.model.jobs.quotas import QuotaUnit, QuotaUse, QuotaUses, Use
 from paceline.services.cluster import job_states
 
 
@@ -70,15 +70,15 @@ def _queue(queue: Object) -> QuotaUse:
     )
 
 
-def _unit(resource: str) -> Unit:
+def _unit(resource: str) -> QuotaUnit:
     """Return what a resource is counted in, by its name, such as ``limits.memory``."""
     if resource.startswith("count/"):
-        return Unit.COUNT
+        return QuotaUnit.COUNT
     last = resource.rpartition(".")[2]
     if last == "cpu":
-        return Unit.CORES
+        return QuotaUnit.CORES
     is_bytes = last in ("memory", "storage", "ephemeral-storage") or last.startswith("hugepages-")
-    return Unit.BYTES if is_bytes else Unit.COUNT
+    return QuotaUnit.BYTES if is_bytes else QuotaUnit.COUNT
 
 
 def _amount(quantity: Any) -> float | None:

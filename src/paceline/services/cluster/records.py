@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from paceline.control.events import Timer, TimerKind
-from paceline.control.reconciliations import Progress
+from paceline.control.reconciliations import ReconcileProgress
 from paceline.control.states import JobState, ReplicaState, initial
 from paceline.engines.kubernetes import times
 from paceline.errors import EngineError
@@ -43,7 +43,7 @@ class UnreadableStatus(EngineError):
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
+class JobRecord:
     """All that an operator has to know of a job to go on.
 
     Attributes:
@@ -52,7 +52,7 @@ class Record:
         changed: the last wish to go on with another spec that was answered.
     """
 
-    progress: Progress
+    progress: ReconcileProgress
     places: Mapping[ReplicaId, str] = dataclasses.field(default_factory=dict)
     resumed: str = ""
     changed: str = ""
@@ -63,13 +63,13 @@ class Record:
         return self.progress.state
 
 
-def new(spec: JobSpec) -> Record:
+def new(spec: JobSpec) -> JobRecord:
     """Return the record of a job that has not begun."""
-    return Record(progress=Progress(state=initial(spec)))
+    return JobRecord(progress=ReconcileProgress(state=initial(spec)))
 
 
 def status(
-    record: Record,
+    record: JobRecord,
     before: Object,
     *,
     generation: int,
@@ -127,7 +127,7 @@ def refused(before: Object, *, generation: int, message: str) -> Object:
     }
 
 
-def read(found: Object, spec: JobSpec) -> Record | None:
+def read(found: Object, spec: JobSpec) -> JobRecord | None:
     """Return the record that a status holds; None when it holds none.
 
     Raises:
@@ -177,7 +177,7 @@ def trouble(found: Object) -> str:
     return next((each.get("message", "") for each in told if each.get("status") == "True"), "")
 
 
-def _read(found: Object, spec: JobSpec) -> Record:
+def _read(found: Object, spec: JobSpec) -> JobRecord:
     known = {ReplicaId.parse(each["name"]): each for each in found["replicas"]}
     spec = _scaled(spec, found)
     wanted = initial(spec).replicas
@@ -194,8 +194,8 @@ def _read(found: Object, spec: JobSpec) -> Record:
     )
     timers = dict(_read_timer(each) for each in found.get("timers", ()))
     places = {replica: each["node"] for replica, each in known.items() if "node" in each}
-    progress = Progress(state=state, timers=timers)
-    return Record(
+    progress = ReconcileProgress(state=state, timers=timers)
+    return JobRecord(
         progress=progress,
         places=places,
         resumed=found.get("resumed") or "",

@@ -13,7 +13,7 @@ from paceline.model.roles import Role
 from paceline.model.studies import trained_models
 from paceline.rendering import labels
 from paceline.services.cluster import runs
-from paceline.services.cluster.records import Record
+from paceline.services.cluster.records import JobRecord
 from paceline.specs.job_file import custom_resources
 
 
@@ -56,7 +56,7 @@ def summary(resource: Object) -> RunSummary:
     )
 
 
-def replicas(job: str, known: Record, pods: Iterable[Object]) -> list[ReplicaRow]:
+def replicas(job: str, known: JobRecord, pods: Iterable[Object]) -> list[ReplicaRow]:
     """Return the replicas of a job as the operator knows them, with where their pods are."""
     by_name = {pod["metadata"]["name"]: pod for pod in pods}
     rows = []

@@ -270,7 +270,7 @@ class Jobs(LifeCycle):
         """Find what binds in a job that runs (see `LifeCycle.probe`)."""
         from paceline.services.studying import probes
 
-        times = probes.Times.of(self, most=seconds)
+        times = probes.ProbeTimes.of(self, most=seconds)
         return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
 
     def knobs(self, run: Run) -> frozenset[Knob]:
@@ -419,7 +419,7 @@ class Jobs(LifeCycle):
             has_checkpoint=job_states.has_checkpoint(run),
         )
 
-    def log_reader(self, run: Run, wanted: logs.Wanted) -> logs.FolderReader:
+    def log_reader(self, run: Run, wanted: logs.LogSelection) -> logs.FolderReader:
         """Return what reads the output of a run's replicas."""
         return logs.FolderReader(folders.RunFolder.of(run), wanted)
 

@@ -39,7 +39,7 @@ print("%d.%d.%d %s" % (sys.version_info[:3] + (version or "-",)))
 
 
 @dataclass(frozen=True)
-class Style:
+class TrainingStyle:
     """A way to train, and the names by which a script takes it.
 
     Attributes:
@@ -57,10 +57,10 @@ class Style:
 
 #: In the order in which they are told; a script may have several.
 STYLES = (
-    Style(
+    TrainingStyle(
         "the training library", frozenset({"paceline"}), "it reports its steps itself", has_session=True
     ),
-    Style(
+    TrainingStyle(
         "a session",
         frozenset({
             "Session", "InteractiveSession", "MonitoredTrainingSession", "MonitoredSession", "Supervisor",
@@ -69,13 +69,13 @@ STYLES = (
         "each run that updates variables by gradients counts",
         has_session=True,
     ),
-    Style(
+    TrainingStyle(
         "a coordinator",
         frozenset({"ClusterCoordinator", "ParameterServerStrategy", "ParameterServerStrategyV2"}),
         "as its optimizer counts them, shared out to the workers that made them",
     ),
-    Style("Model.fit", frozenset({"fit"}), "as its optimizer counts them, once a second"),
-    Style(
+    TrainingStyle("Model.fit", frozenset({"fit"}), "as its optimizer counts them, once a second"),
+    TrainingStyle(
         "a loop around a gradient tape", frozenset({"GradientTape", "apply_gradients"}),
         "as its optimizer counts them, once a second",
     ),
@@ -167,7 +167,7 @@ def _interpreter(python: str, run: Run) -> tuple[Check, tuple[int, ...] | None]:
     ), version
 
 
-def _style(script: Path, names: set[str] | None, found: list[Style]) -> Check:
+def _style(script: Path, names: set[str] | None, found: list[TrainingStyle]) -> Check:
     if names is None:
         return Check(
             name="Script", state=CheckState.MISSING, detail=f"{script} is no Python that can be parsed here",
@@ -185,7 +185,7 @@ def _style(script: Path, names: set[str] | None, found: list[Style]) -> Check:
     )
 
 
-def _loss(found: list[Style]) -> Check:
+def _loss(found: list[TrainingStyle]) -> Check:
     if any(style.has_session or style.name == "Model.fit" for style in found):
         return Check(name="Loss", state=CheckState.OK, detail="once a second")
     return Check(
@@ -196,7 +196,7 @@ def _loss(found: list[Style]) -> Check:
     )
 
 
-def _traces(found: list[Style], version: tuple[int, ...] | None) -> Check:
+def _traces(found: list[TrainingStyle], version: tuple[int, ...] | None) -> Check:
     name = "Traces"
     if any(style.has_session for style in found):
         detail = "a step of the session: bytes and time by variable and PS"

@@ -19,7 +19,7 @@ from paceline.engines.engines import Engine
 from paceline.engines.local import folders
 from paceline.errors import Conflict, EngineError, StoreError
 from paceline.model.jobs import adjustments
-from paceline.model.jobs.runs import ADJUST, ADJUSTED, RESIZE, RESIZED, SCALE, JobEvent, Request
+from paceline.model.jobs.runs import ADJUST, ADJUSTED, RESIZE, RESIZED, SCALE, JobEvent, RunRequest
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId
 from paceline.services import log_files
@@ -326,7 +326,7 @@ class Supervision:
         return [events.Released()]
 
 
-def _event(request: Request) -> events.Event:
+def _event(request: RunRequest) -> events.Event:
     kind, _, asked = request.kind.partition(" ")
     match kind:
         case _ if kind == SCALE:

@@ -16,14 +16,14 @@ from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import ReplicaId
 from paceline.scheduling.items import requests, total
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 
 #: So many jobs that have not ended are looked at, the newest first.
 MOST_JOBS = 100
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Holding:
+class NodeHolding:
     """What a job holds of a node.
 
     Attributes:
@@ -44,7 +44,7 @@ class Holding:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Waiting:
+class WaitingJob:
     """A job that has not begun.
 
     Attributes:
@@ -72,16 +72,16 @@ class Capacity:
     """
 
     nodes: tuple[Node, ...]
-    holdings: tuple[Holding, ...]
-    waiting: tuple[Waiting, ...]
+    holdings: tuple[NodeHolding, ...]
+    waiting: tuple[WaitingJob, ...]
     left_out: int
 
-    def of(self, node: str) -> tuple[Holding, ...]:
+    def of(self, node: str) -> tuple[NodeHolding, ...]:
         """Return what jobs hold of a node."""
         return tuple(each for each in self.holdings if each.node == node)
 
 
-def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Capacity:
+def capacity(jobs: LifeCycle, lookout: LookCache, *, with_jobs: bool = True) -> Capacity:
     """Return what there is where jobs run.
 
     Args:
@@ -97,8 +97,8 @@ def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Ca
     nodes = tuple(jobs.nodes())
     phases = tuple(phase for phase in JobPhase if not phase.is_final)
     active = jobs.runs(phases=phases) if with_jobs else []
-    holdings: list[Holding] = []
-    waiting: list[Waiting] = []
+    holdings: list[NodeHolding] = []
+    waiting: list[WaitingJob] = []
     for summary in active[:MOST_JOBS]:
         try:
             if summary.phase is JobPhase.PENDING:
@@ -115,10 +115,10 @@ def capacity(jobs: LifeCycle, lookout: Lookout, *, with_jobs: bool = True) -> Ca
     )
 
 
-def _waiting(jobs: LifeCycle, lookout: Lookout, summary: RunSummary) -> Waiting:
+def _waiting(jobs: LifeCycle, lookout: LookCache, summary: RunSummary) -> WaitingJob:
     run = jobs.get(summary.name)
     causes = lookout.look(run).explanation.causes
-    return Waiting(
+    return WaitingJob(
         job=run.name,
         since=run.submitted_at,
         priority=run.spec.scheduling.priority,
@@ -129,8 +129,8 @@ def _waiting(jobs: LifeCycle, lookout: Lookout, summary: RunSummary) -> Waiting:
 
 
 def _holdings(
-    jobs: LifeCycle, lookout: Lookout, summary: RunSummary, nodes: Sequence[Node]
-) -> Iterator[Holding]:
+    jobs: LifeCycle, lookout: LookCache, summary: RunSummary, nodes: Sequence[Node]
+) -> Iterator[NodeHolding]:
     run = jobs.get(summary.name)
     by_node: dict[str, list[ReplicaRow]] = collections.defaultdict(list)
     for row in jobs.replicas(run.name):
@@ -143,12 +143,12 @@ def _holdings(
         yield _holding(run, where, rows, snapshot)
 
 
-def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot) -> Holding:
+def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot) -> NodeHolding:
     own: set[ReplicaId] = {row.replica for row in rows}
     measured = [each for each in snapshot.replicas if each.replica in own]
     emulated = {host.name for host in run.spec.hosts}
     counts = collections.Counter(str(row.replica.role) for row in rows)
-    return Holding(
+    return NodeHolding(
         job=run.name,
         phase=run.phase,
         node=node,

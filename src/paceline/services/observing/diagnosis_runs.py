@@ -25,7 +25,7 @@ REACH_SECONDS = 120.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class DiagnosisRun:
     """What is known of a job at one moment, and why it is as it is.
 
     Attributes:
@@ -50,9 +50,9 @@ class Looker:
         self._jobs = jobs
         self._name = name
         self._thinned = thinned
-        self._kept = recordings.KeptFiles()
+        self._kept = recordings.RunFilesCache()
 
-    def look(self) -> Look:
+    def look(self) -> DiagnosisRun:
         """Return how the job does now, or did over its whole life once it has ended.
 
         Raises:
@@ -68,7 +68,7 @@ class Looker:
         return of(recording, recordings.situation_of(self._jobs, recording))
 
 
-def of(recording: Recording, situation: Situation | None = None) -> Look:
+def of(recording: Recording, situation: Situation | None = None) -> DiagnosisRun:
     """Return the look at a recording, wherever it was made.
 
     Args:
@@ -77,10 +77,10 @@ def of(recording: Recording, situation: Situation | None = None) -> Look:
     """
     situation = situation or recordings.situation(recording)
     if recording.conclusion is not None:
-        return Look(recording=recording, explanation=recordings.judged(recording, situation))
+        return DiagnosisRun(recording=recording, explanation=recordings.judged(recording, situation))
     case = Case.of(recording)
     found = diagnoses.diagnose(recording, situation, case=case)
-    return Look(recording=recording, explanation=found, unjudged=diagnoses.unjudged(case))
+    return DiagnosisRun(recording=recording, explanation=found, unjudged=diagnoses.unjudged(case))
 
 
 def pause_seconds(took_seconds: float) -> float:

@@ -20,7 +20,7 @@ TO_GO = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class FindingChange:
     """A finding that appeared, or is over; then the cause is as it was seen last."""
 
     cause: Cause
@@ -42,7 +42,7 @@ class _Known:
         return self.cause.name == cause.name and (not mine or not other or bool(mine & other))
 
 
-class Watch:
+class FindingDebounce:
     """Takes one explanation after the other, and says what changed.
 
     Args:
@@ -55,7 +55,7 @@ class Watch:
         self._to_appear = to_appear
         self._known: list[_Known] = []
 
-    def look(self, found: Explanation, *, unjudged: Collection[str] = ()) -> tuple[Change, ...]:
+    def look(self, found: Explanation, *, unjudged: Collection[str] = ()) -> tuple[FindingChange, ...]:
         """Return what changed: what appeared, the primary finding first, then what is over.
 
         Args:
@@ -69,7 +69,7 @@ class Watch:
                 known = self._noted(cause, there)
                 if not known.is_told and known.seen >= self._to_appear:
                     known.is_told = True
-                    appeared.append(Change(cause=cause, is_over=False))
+                    appeared.append(FindingChange(cause=cause, is_over=False))
         for cause in _effects(found.causes):
             # What follows from another finding is not told; but if it was before, it is not over.
             for known in self._known:
@@ -92,13 +92,13 @@ class Watch:
         there.append(known)
         return known
 
-    def _gone(self, there: Sequence[_Known], unjudged: Collection[str]) -> tuple[Change, ...]:
+    def _gone(self, there: Sequence[_Known], unjudged: Collection[str]) -> tuple[FindingChange, ...]:
         over, kept = [], []
         for known in self._known:
             if known not in there and known.cause.name not in unjudged:
                 known.seen, known.missed = 0, known.missed + 1
             if known.is_told and known.missed >= TO_GO:
-                over.append(Change(cause=known.cause, is_over=True))
+                over.append(FindingChange(cause=known.cause, is_over=True))
             elif known.is_told or not known.missed:
                 kept.append(known)
         self._known = kept

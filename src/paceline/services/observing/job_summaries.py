@@ -26,11 +26,11 @@ from paceline.model.roles import Role
 from paceline.services import retentions
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import diagnosis_runs, recordings, snapshots
-from paceline.services.observing.diagnosis_runs import Look
+from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.stores import Store
 
 if TYPE_CHECKING:
-    from paceline.services.observing.look_cache import Lookout
+    from paceline.services.observing.look_cache import LookCache
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ SETTLE_SECONDS = 5.0
 AGE_SECONDS, MOST_AGED = 3600.0, 5
 
 
-def digest(snapshot: Snapshot, look: Look) -> Digest:
+def digest(snapshot: Snapshot, look: DiagnosisRun) -> Digest:
     """Return what a list shows of a job."""
     present = [each for each in look.explanation.causes if not each.is_past]
     cause = present[0] if present else None
@@ -97,7 +97,7 @@ def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[fl
     return tuple(None if each is None else each / width for each in examples)
 
 
-def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
+def conclude(jobs: LifeCycle, name: str, look: DiagnosisRun | None = None) -> None:
     """Keep what is found in a run that has ended, unless that was done before.
 
     Args:
@@ -116,7 +116,7 @@ def conclude(jobs: LifeCycle, name: str, look: Look | None = None) -> None:
     store.conclude(stored, _conclusion(jobs.clock(), look), digest(snapshots.of(look.recording), look))
 
 
-def remember(jobs: LifeCycle, look: Look) -> None:
+def remember(jobs: LifeCycle, look: DiagnosisRun) -> None:
     """Keep what a look has found in a run that has ended, where there is a place for it.
 
     Servers do so by themselves; where there is no server, the first look does.
@@ -129,7 +129,7 @@ def remember(jobs: LifeCycle, look: Look) -> None:
             conclude(jobs, recording.run.name, look)
 
 
-def _conclusion(at: float, look: Look) -> Conclusion:
+def _conclusion(at: float, look: DiagnosisRun) -> Conclusion:
     return Conclusion(at=at, version=metadata.version("paceline"), explanation=look.explanation)
 
 
@@ -145,7 +145,7 @@ class Watched(NamedTuple):
     """A run of a store as a job: where it is, who looks at it, its name there."""
 
     jobs: LifeCycle
-    lookout: Lookout
+    lookout: LookCache
     name: str
 
 

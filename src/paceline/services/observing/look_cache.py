@@ -13,8 +13,8 @@ from paceline.model.jobs.runs import Run
 from paceline.model.measures.snapshots import Snapshot
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import snapshots
-from paceline.services.observing.diagnosis_runs import Look, Looker, pause_seconds
-from paceline.services.observing.time_series import Course, CourseReader
+from paceline.services.observing.diagnosis_runs import DiagnosisRun, Looker, pause_seconds
+from paceline.services.observing.time_series import TimeSeries, TimeSeriesReader
 
 T = TypeVar("T")
 
@@ -97,7 +97,7 @@ def identity(run: Run) -> Hashable:
     return run.name, run.submitted_at, run.source, run.finished_at
 
 
-class Lookout:
+class LookCache:
     """Looks at the jobs of one place, and keeps what it saw of those that are asked for most.
 
     Its methods take a job as it is known now: what was seen before its end, before a change or of another job
@@ -112,11 +112,11 @@ class Lookout:
         self._jobs, self._clock = jobs, clock
         self._beside = ThreadPoolExecutor(2, "looks")
         self._lock = threading.Lock()
-        self._looks: _Kept[Look] = collections.OrderedDict()
+        self._looks: _Kept[DiagnosisRun] = collections.OrderedDict()
         self._snapshots: _Kept[Snapshot] = collections.OrderedDict()
-        self._courses: _Kept[Course] = collections.OrderedDict()
+        self._courses: _Kept[TimeSeries] = collections.OrderedDict()
 
-    def look(self, run: Run) -> Look:
+    def look(self, run: Run) -> DiagnosisRun:
         """Return the latest look at a job.
 
         Raises:
@@ -155,12 +155,12 @@ class Lookout:
                 return snapshots.of(recording)
         return self._jobs.snapshot(name)
 
-    def course(self, run: Run) -> Course:
+    def course(self, run: Run) -> TimeSeries:
         """Return the course of a job until now; raises as ``look`` does."""
         return self._of(
             self._courses,
             run,
-            lambda: CourseReader(self._jobs, run.name, lambda: self.look(run)).course,
+            lambda: TimeSeriesReader(self._jobs, run.name, lambda: self.look(run)).course,
             pause_seconds,
         ).get()
 

@@ -12,7 +12,7 @@ from paceline import specs
 from paceline.diagnosing import catalogues
 from paceline.model.explanations.causes import Cause
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.specs.job_file import fields
 from paceline.specs.yaml_text import problems
@@ -35,7 +35,7 @@ def check(recording: Recording) -> None:
         raise ValueError(f"{problems.shown(run.name)} cannot be a job's name")
     specs.parse_job(specs.dump_job(run.spec), file="its job file")
     replicas = _replicas(recording)
-    measured: list[Sample | StepReport | Evaluation] = [
+    measured: list[Sample | StepReport | EvaluationReport] = [
         *recording.samples, *recording.steps, *recording.evaluations
     ]  # fmt: skip
     for each in measured:
@@ -65,7 +65,7 @@ def _replicas(recording: Recording) -> frozenset[ReplicaId]:
     return rows
 
 
-def _check_measured(measured: Sample | StepReport | Evaluation, replicas: frozenset[ReplicaId]) -> None:
+def _check_measured(measured: Sample | StepReport | EvaluationReport, replicas: frozenset[ReplicaId]) -> None:
     if measured.replica not in replicas:
         raise ValueError(f"{measured.replica} was measured, and the job has none")
     _check_whole(measured.attempt)

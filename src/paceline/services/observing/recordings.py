@@ -15,7 +15,7 @@ from paceline.diagnosing.situations import Situation
 from paceline.errors import InvalidInput, NotFound, PacelineError
 from paceline.model.explanations.causes import Evidence, Explanation
 from paceline.model.jobs.runs import Run
-from paceline.model.measures.recordings import Output, Recording
+from paceline.model.measures.recordings import OutputTail, Recording
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId
 from paceline.model.traces import traced_steps as models
@@ -23,7 +23,7 @@ from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables.variable_plans import Plan
 from paceline.services import variable_plans
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.logs import Wanted
+from paceline.services.logs import LogSelection
 from paceline.stores import Store
 
 #: A thinned recording has about so many samples: 220 replicas for an hour have one in 40 seconds.
@@ -114,7 +114,7 @@ def whole(
     *,
     since: float | None = None,
     thinned: bool = False,
-    kept: KeptFiles | None = None,
+    kept: RunFilesCache | None = None,
 ) -> Recording:
     """Return what is known of a job: what was measured, its newest traces, the plan of its variables.
 
@@ -134,7 +134,7 @@ def whole(
     recording = jobs.recording(name, since=since, thinned=thinned)
     if recording.traces or recording.plan is not None:
         return recording  # A server has looked for both already.
-    kept = kept or KeptFiles()
+    kept = kept or RunFilesCache()
     site = jobs.trace_site(recording.run)
     if kept.are_old(recording.at):
         site.fetch()
@@ -151,10 +151,12 @@ def exported(jobs: LifeCycle, name: str) -> Recording:
         StoreError: the store or the run's folder cannot be read.
     """
     recording = whole(jobs, name)
-    return dataclasses.replace(recording, output=_output(jobs, jobs.get(name), Wanted(tail=OUTPUT_LINES)))
+    return dataclasses.replace(
+        recording, output=_output(jobs, jobs.get(name), LogSelection(tail=OUTPUT_LINES))
+    )
 
 
-class KeptFiles:
+class RunFilesCache:
     """The newest traces and the plan of a job's variables, read anew only when their files have changed."""
 
     #: How often a place that is far is asked for newer files.
@@ -240,22 +242,22 @@ def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
     return dataclasses.replace(found, output=_of_failed(jobs, recording.run, found))
 
 
-def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[Output, ...]:
+def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[OutputTail, ...]:
     """Return the end of what replicas have printed whose last end was a failure."""
     failed = {row.replica for row in situation.replicas if row.has_failed}
     if not failed:
         return ()
     with contextlib.suppress(PacelineError):  # Its pod or its folder is gone.
-        return _output(jobs, run, Wanted(replica=lambda replica: replica in failed, tail=OUTPUT_LINES))
+        return _output(jobs, run, LogSelection(replica=lambda replica: replica in failed, tail=OUTPUT_LINES))
     return ()
 
 
-def _output(jobs: LifeCycle, run: Run, wanted: Wanted) -> tuple[Output, ...]:
+def _output(jobs: LifeCycle, run: Run, wanted: LogSelection) -> tuple[OutputTail, ...]:
     lines: dict[tuple[ReplicaId, int], list[str]] = {}
     for line in jobs.logs(run, wanted):
         lines.setdefault((line.replica, line.attempt), []).append(line.text[:OUTPUT_CHARACTERS])
     return tuple(
-        Output(replica=replica, attempt=attempt, lines=tuple(each))
+        OutputTail(replica=replica, attempt=attempt, lines=tuple(each))
         for (replica, attempt), each in lines.items()
     )
 

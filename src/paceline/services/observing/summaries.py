@@ -67,7 +67,7 @@ class ReplicaSummary:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Imbalance:
+class ServerImbalance:
     """How unevenly one resource lies over the PS.
 
     Attributes:
@@ -88,7 +88,7 @@ class Imbalance:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
+class RunOutcome:
     """What a run came to.
 
     Attributes:
@@ -119,7 +119,7 @@ class Summary:
     accuracy: float | None = None
     restarts: int = 0
     ps_load_max_over_mean: float | None = None
-    imbalances: tuple[Imbalance, ...] = ()
+    imbalances: tuple[ServerImbalance, ...] = ()
     replicas: tuple[ReplicaSummary, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -128,12 +128,12 @@ class Summary:
         """Return its parameter servers."""
         return tuple(each for each in self.replicas if each.replica.role is Role.PS)
 
-    def imbalance(self, resource: str) -> Imbalance | None:
+    def imbalance(self, resource: str) -> ServerImbalance | None:
         """Return the imbalance of one resource; None when it was not measured on two PS at least."""
         return next((found for found in self.imbalances if found.resource == resource), None)
 
 
-def summarize(recording: Recording) -> Summary:
+def summarize(recording: Recording) -> RunOutcome:
     """Return the summary of a run.
 
     Args:
@@ -150,7 +150,7 @@ def summarize(recording: Recording) -> Summary:
     end = run.finished_at if run.finished_at is not None else recording.at
     losses = [(report.at, report.loss) for report in steps if report.loss is not None]
     loads = [one.max_over_mean for one in found if one.resource in ("cpu", "network")]
-    return Summary(
+    return RunOutcome(
         name=run.name,
         phase=str(run.phase),
         message=run.message,
@@ -205,7 +205,7 @@ def _replica(
     )
 
 
-def _imbalances(servers: Sequence[ReplicaSummary]) -> tuple[Imbalance, ...]:
+def _imbalances(servers: Sequence[ReplicaSummary]) -> tuple[ServerImbalance, ...]:
     found = (
         _imbalance("cpu", "cores", servers, lambda r: r.cpu_cores_mean),
         _imbalance("network", "bytes_per_second", servers, lambda r: r.network_bytes_per_second),
@@ -219,13 +219,13 @@ def _imbalance(
     unit: str,
     servers: Sequence[ReplicaSummary],
     load: Callable[[ReplicaSummary], float | None],
-) -> Imbalance | None:
+) -> ServerImbalance | None:
     loads = tuple((r.replica, float(value)) for r in servers if (value := load(r)) is not None)
     values = [value for _, value in loads]
     ratio, gini = imbalances.max_over_mean(values), imbalances.gini(values)
     if ratio is None or gini is None:
         return None
-    return Imbalance(
+    return ServerImbalance(
         resource=resource,
         unit=unit,
         loads=loads,

@@ -20,10 +20,10 @@ from paceline.diagnosing.cases import Case
 from paceline.model import grids
 from paceline.model.grids import Array, Grid
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import Evaluation, Measured, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Measured, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.observing.diagnosis_runs import REACH_SECONDS, Look
+from paceline.services.observing.diagnosis_runs import REACH_SECONDS, DiagnosisRun
 
 #: A course has at most so many cells; their width doubles when more would be needed.
 MOST_CELLS = 240
@@ -63,7 +63,7 @@ _RATES = frozenset((Gauge.RECEIVED, Gauge.SENT, Gauge.THROTTLED))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class TimeSeries:
     """A job over time; NaN is what was not measured.
 
     Attributes:
@@ -82,10 +82,10 @@ class Course:
     shares: Mapping[Gauge, Array] = dataclasses.field(default_factory=dict)
     examples_per_second: Array = dataclasses.field(default_factory=lambda: numpy.zeros(0))
     loss: Array = dataclasses.field(default_factory=lambda: numpy.zeros(0))
-    evaluations: tuple[Evaluation, ...] = ()
+    evaluations: tuple[EvaluationReport, ...] = ()
 
 
-class CourseReader:
+class TimeSeriesReader:
     """Follows the course of one job.
 
     Args:
@@ -94,12 +94,12 @@ class CourseReader:
         look: returns the latest look at it.
     """
 
-    def __init__(self, jobs: LifeCycle, name: str, look: Callable[[], Look]) -> None:
+    def __init__(self, jobs: LifeCycle, name: str, look: Callable[[], DiagnosisRun]) -> None:
         self._jobs, self._name, self._look = jobs, name, look
         self._sums: _Sums | None = None
         self._seen: tuple[float | None, float] = None, -math.inf
 
-    def course(self) -> Course:
+    def course(self) -> TimeSeries:
         """Return its course until now.
 
         Raises:
@@ -250,7 +250,7 @@ class _Sums:
             self._seen[_owner(each)] = max(each.at, self._seen.get(_owner(each), -math.inf))
         return new
 
-    def course(self, recording: Recording, end: float) -> Course:
+    def course(self, recording: Recording, end: float) -> TimeSeries:
         """Return what was added, up to a moment."""
         cells = min(self.grid.cells, max(0, math.ceil((end - self.grid.since) / self.grid.cell_seconds)))
         order = sorted(self._rows, key=_place)
@@ -263,7 +263,7 @@ class _Sums:
         if not recording.run.phase.is_final:
             examples[:, self._told(cells) :] = math.nan
         examples[:, _ragged(self._examples.covered(cells))] = math.nan
-        return Course(
+        return TimeSeries(
             grid=dataclasses.replace(self.grid, cells=cells),
             replicas=tuple(order),
             loads={gauge: sorted_means(means) for gauge, means in self._loads.items()},

@@ -18,7 +18,7 @@ from paceline.services.life_cycles import LifeCycle
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources
 
-Reading = sources.Reading
+Reading = sources.TraceReading
 _TRAINERS = (Role.CHIEF, Role.WORKER)
 #: Those that have a server of TensorFlow.
 _PROFILED = (Role.PS, Role.CHIEF, Role.WORKER)
@@ -64,7 +64,7 @@ def traceable(jobs: LifeCycle, name: str) -> tuple[Run, set[str]]:
     return run, found
 
 
-def newest(jobs: LifeCycle, run: Run) -> sources.Reading:
+def newest(jobs: LifeCycle, run: Run) -> sources.TraceReading:
     """Return the newest traces of a run.
 
     Raises:
@@ -81,7 +81,7 @@ def newest(jobs: LifeCycle, run: Run) -> sources.Reading:
     return sources.read(site.run, names[-1])
 
 
-def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Reading:
+def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.TraceReading:
     """Ask for a trace of a running job and return it when all trainers have answered, or the time is over.
 
     A trainer with a session traces its next step. Where one has none, or has not answered after
@@ -125,7 +125,7 @@ class _Taking:
     wanted: set[str]
     deadline: float
 
-    def attempt(self, milliseconds: int, sessions_seconds: float = 0.0) -> sources.Reading:
+    def attempt(self, milliseconds: int, sessions_seconds: float = 0.0) -> sources.TraceReading:
         """Return what came: steps of sessions, or else of a profile that is so long.
 
         Args:
@@ -157,11 +157,11 @@ class _Taking:
             silent = servers - _profiled(sources.files(site.run, trace))
             return dataclasses.replace(found, silent=tuple(sorted(silent)))
 
-    def missing(self, found: sources.Reading) -> set[str]:
+    def missing(self, found: sources.TraceReading) -> set[str]:
         """Return the trainers that have left no step, and have not said that they have none to leave."""
         return self.wanted - {each.trainer for each in found.traces} - found.refused.keys()
 
-    def _has_all(self, found: sources.Reading) -> bool:
+    def _has_all(self, found: sources.TraceReading) -> bool:
         """Whether there are steps of all trainers."""
         return {each.trainer for each in found.traces} >= self.wanted
 
@@ -170,9 +170,9 @@ class _Taking:
         site: TraceSite,
         trace: str,
         seconds: float,
-        is_enough: Callable[[sources.Reading], bool],
+        is_enough: Callable[[sources.TraceReading], bool],
         are_enough: Callable[[Sequence[Path]], bool] = bool,
-    ) -> sources.Reading:
+    ) -> sources.TraceReading:
         """Return what comes until it is enough, for so long at most.
 
         Args:
@@ -197,7 +197,7 @@ class _Taking:
             time.sleep(self.jobs.POLL_SECONDS)
 
 
-def _is_any(found: sources.Reading) -> bool:
+def _is_any(found: sources.TraceReading) -> bool:
     """Whether whatever was read will do."""
     return True
 

@@ -91,7 +91,7 @@ class StepReached(Condition):
 class FindingMade(Condition):
     """A rule finds something in the job, as ``paceline why`` shows it.
 
-    Measurements are noisy: while the job runs, two looks in a row have to agree (`finding_debounce.Watch`).
+    Measurements are noisy: while the job runs, two looks in a row have to agree (`FindingDebounce`).
 
     Args:
         jobs: where the job is.

@@ -18,7 +18,7 @@ from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.operators.rounds import Present
 from paceline.services.studying.autoscales import SETTLE_SECONDS, Autoscaler
-from paceline.services.studying.probes import Times
+from paceline.services.studying.probes import ProbeTimes
 
 #: So many jobs are probed at once at most: each measures what the others do to a node that they share.
 AT_ONCE = 4
@@ -107,7 +107,7 @@ class AutoscaledJobs:
             Autoscaler(
                 jobs=jobs,
                 name=name,
-                times=Times.of(jobs, most=Times().most),
+                times=ProbeTimes.of(jobs, most=ProbeTimes().most),
                 settle_seconds=self._settle_seconds,
                 gate=self._gate,
             ).go(over.is_set)

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 
 from paceline.control import allowances, commands, events
-from paceline.control.reconciliations import Sight, Stage
+from paceline.control.reconciliations import PodState, Stage
 from paceline.engines.kubernetes import kinds, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
@@ -28,7 +28,7 @@ from paceline.rendering import (
     volcano,
 )
 from paceline.rendering.surroundings import Surroundings
-from paceline.services.cluster.records import Record
+from paceline.services.cluster.records import JobRecord
 from paceline.specs import dump_job
 
 #: The job as it was when it began, in its config map: what runs must not follow later changes.
@@ -58,7 +58,7 @@ class Executor:
         self._systems.pop(uid, None)
 
     async def act(
-        self, resource: Object, record: Record, actions: Sequence[commands.Command]
+        self, resource: Object, record: JobRecord, actions: Sequence[commands.Command]
     ) -> list[events.Event]:
         """Execute commands, many at a time; return what has failed for good.
 
@@ -81,7 +81,7 @@ class Executor:
                 raise each
         return [each for each in done if each is not None and not isinstance(each, BaseException)]
 
-    async def _provide(self, resource: Object, record: Record) -> events.Event | None:
+    async def _provide(self, resource: Object, record: JobRecord) -> events.Event | None:
         """Make what all replicas share: names, and what their agents are told."""
         spec, uid = record.state.spec, resource["metadata"]["uid"]
         if self._provided.get(uid) == spec:
@@ -154,7 +154,7 @@ class Executor:
         return pod
 
     async def _put(
-        self, kind: kinds.Kind, made: labels.Object, resource: Object, *, is_fixed: bool = False
+        self, kind: kinds.ResourceKind, made: labels.Object, resource: Object, *, is_fixed: bool = False
     ) -> None:
         made = _owned(made, resource)
         try:
@@ -169,7 +169,7 @@ class Executor:
                 await self._cluster.replace(kind, made)
 
     async def _execute(
-        self, resource: Object, record: Record, action: commands.Command
+        self, resource: Object, record: JobRecord, action: commands.Command
     ) -> events.Event | None:
         match action:
             case commands.Launch():
@@ -180,7 +180,9 @@ class Executor:
                 await self._delete(resource, replica, attempt, grace_seconds=0)
         return None
 
-    async def _launch(self, resource: Object, record: Record, launch: commands.Launch) -> events.Event | None:
+    async def _launch(
+        self, resource: Object, record: JobRecord, launch: commands.Launch
+    ) -> events.Event | None:
         pod = pods.pod(
             record.state.spec,
             launch.replica,
@@ -214,7 +216,7 @@ class Executor:
             if not error.is_missing:
                 raise
 
-    async def resize(self, resource: Object, record: Record, found: Sequence[Object]) -> Mapping[str, str]:
+    async def resize(self, resource: Object, record: JobRecord, found: Sequence[Object]) -> Mapping[str, str]:
         """Give pods that run what their replicas may take by now.
 
         Args:
@@ -268,7 +270,7 @@ class Executor:
         self._refused.pop(uid, None)
         return ""
 
-    async def clean_up(self, resource: Object, record: Record, seen: Sequence[Sight]) -> None:
+    async def clean_up(self, resource: Object, record: JobRecord, seen: Sequence[PodState]) -> None:
         """Remove the pods of a job that has ended, by its policy; the others keep their logs."""
         spec = record.state.spec
         if not record.state.phase.is_final or spec.clean_up is CleanUp.RUNNING:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 _GONE = b"paceline: this output was left out, for all that is kept of outputs was too much\n"
 
 
-class Output(NamedTuple):
+class KeptOutput(NamedTuple):
     """The output of an attempt, in a file."""
 
     at: float
@@ -27,11 +27,11 @@ def trim(folder: Path, most_bytes: int) -> list[Path]:
         folder: of all runs: ``NAMESPACE/.../logs/REPLICA.ATTEMPT.log`` below it.
         most_bytes: the size.
     """
-    by_namespace: dict[str, list[Output]] = {}
+    by_namespace: dict[str, list[KeptOutput]] = {}
     for path in folder.glob("*/**/logs/*.log"):
         with contextlib.suppress(OSError):
             status = path.stat()
-            output = Output(status.st_mtime, path, status.st_size)
+            output = KeptOutput(status.st_mtime, path, status.st_size)
             by_namespace.setdefault(path.relative_to(folder).parts[0], []).append(output)
     for outputs in by_namespace.values():
         outputs.sort(reverse=True)  # the oldest last

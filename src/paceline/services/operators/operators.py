@@ -16,10 +16,10 @@ from paceline.engines.kubernetes.queues import system_of
 from paceline.model.jobs.job_specs import FitPolicy, JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
-from paceline.services.cluster.admissions import Admissions, Applicant, Growing, Verdict
-from paceline.services.cluster.records import Record
+from paceline.services.cluster.admissions import Admissions, AdmissionVerdict, Applicant, Growing
+from paceline.services.cluster.records import JobRecord
 from paceline.services.operators import executions, reconcilers
-from paceline.services.operators.reconcilers import Look, Reconciler
+from paceline.services.operators.reconcilers import JobView, Reconciler
 from paceline.services.operators.work_queues import WorkQueue
 from paceline.specs.job_file import custom_resources
 
@@ -33,13 +33,13 @@ LOOK_SECONDS = 120.0
 _SHARE_OF_LOOKING = 0.2
 #: An operator that has just begun lets jobs begin when it has looked at all, or after so long.
 ALL_KNOWN_SECONDS = 60.0
-_ANYWHERE = Verdict(room={})
+_ANYWHERE = AdmissionVerdict(room={})
 
 log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(slots=True)
-class Counters:
+class OperatorCounters:
     """What has happened since the operator began."""
 
     reconciliations: int = 0
@@ -69,7 +69,7 @@ class Operator:
         namespaces: Collection[str] | None = None,
         read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
     ) -> None:
-        self.counters = Counters()
+        self.counters = OperatorCounters()
         self._cluster = cluster
         self._sees_nodes = namespaces is None
         self._where: tuple[str | None, ...] = (None,) if namespaces is None else tuple(namespaces)
@@ -80,7 +80,7 @@ class Operator:
         self._queue: WorkQueue[Key] = WorkQueue()
         self._applicants: dict[str, Applicant] = {}
         self._growing: dict[str, Growing] = {}
-        self._verdicts: dict[str, Verdict] = {}
+        self._verdicts: dict[str, AdmissionVerdict] = {}
         self._troubles: dict[Key, str] = {}
         self._has_waiting_jobs = asyncio.Event()
         self._unknown: set[Key] = set()
@@ -214,8 +214,8 @@ class Operator:
             return
         self.counters.reconciliations += 1
         uid = resource["metadata"]["uid"]
-        verdict = self._verdicts.get(uid, Verdict())
-        look = Look(
+        verdict = self._verdicts.get(uid, AdmissionVerdict())
+        look = JobView(
             resource=resource,
             pods=list(self._pods_of[uid].values()),
             silent=self._silent,
@@ -248,7 +248,7 @@ class Operator:
         uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
         if queue is not None:
             known = await system_of(self._cluster, queue, key[0])
-            verdict = _ANYWHERE if known else Verdict(held=executions.NO_QUEUE.format(queue))
+            verdict = _ANYWHERE if known else AdmissionVerdict(held=executions.NO_QUEUE.format(queue))
             if self._verdicts.get(uid) != verdict:
                 self._verdicts[uid] = verdict
                 self._queue.add(key)
@@ -262,7 +262,7 @@ class Operator:
         self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
         self._has_waiting_jobs.set()
 
-    def _apply_for_more(self, key: Key, resource: Object, record: Record | None) -> None:
+    def _apply_for_more(self, key: Key, resource: Object, record: JobRecord | None) -> None:
         """Ask for room for the workers that a job is to get while it runs, if it is to get any."""
         uid, workers = resource["metadata"]["uid"], self._reconciler.more_workers(resource)
         if record is None or workers is None:
@@ -275,7 +275,7 @@ class Operator:
                 self._queue.add(key)
             return
         wish = Growing(uid=uid, key=key, record=record, pods=[*self._pods_of[uid].values()], workers=workers)
-        verdict = self._verdicts.get(uid, Verdict())
+        verdict = self._verdicts.get(uid, AdmissionVerdict())
         if verdict.room is not None and verdict.room.keys() != set(wish.new):
             del self._verdicts[uid]  # it was for another wish
         self._growing[uid] = wish
@@ -313,13 +313,17 @@ class Operator:
     def _waiting(self) -> list[Applicant]:
         """Return who has not got room yet."""
         return [
-            each for uid, each in self._applicants.items() if self._verdicts.get(uid, Verdict()).room is None
+            each
+            for uid, each in self._applicants.items()
+            if self._verdicts.get(uid, AdmissionVerdict()).room is None
         ]
 
     def _wishes(self) -> list[Growing]:
         """Return the jobs that have not got room for more workers yet."""
         return [
-            each for uid, each in self._growing.items() if self._verdicts.get(uid, Verdict()).room is None
+            each
+            for uid, each in self._growing.items()
+            if self._verdicts.get(uid, AdmissionVerdict()).room is None
         ]
 
     async def _decide(self) -> None:

@@ -14,7 +14,7 @@ meet a burst. So each of some looks in a row has to see a flood, and the slowest
 
 from __future__ import annotations
 
-from paceline.services.log_files import Piece
+from paceline.services.log_files import OutputPiece
 
 #: What a flood is: as where output goes into files (`agent.oddities`).
 FLOOD_BYTES = 50 << 20
@@ -32,7 +32,7 @@ class FloodWatch:
         self._began = 0.0
         self._slowest = 0.0
 
-    def look(self, piece: Piece, now: float) -> str | None:
+    def look(self, piece: OutputPiece, now: float) -> str | None:
         """Return what was seen, if that is a flood.
 
         Args:

@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.control import events, reconciliations, resizings, scalings, states
-from paceline.control.reconciliations import Progress, Sight
+from paceline.control.reconciliations import PodState, ReconcileProgress
 from paceline.diagnosing.failures import known, last_words
 from paceline.engines.kubernetes import kinds, sights, times
 from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
@@ -28,7 +28,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels, manifests, pods
 from paceline.services.cluster import announcements, records
 from paceline.services.cluster.annotations import CHANGE, RESUME, adjustments_of
-from paceline.services.cluster.records import Record, UnreadableStatus
+from paceline.services.cluster.records import JobRecord, UnreadableStatus
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
 from paceline.specs import parse_job
 from paceline.specs.job_file import custom_resources
@@ -41,7 +41,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Look:
+class JobView:
     """What there is of a job.
 
     Attributes:
@@ -84,13 +84,13 @@ class Reconciler:
         self._cluster = cluster
         self._executor = Executor(cluster, agent_image=agent_image)
         self._clock = clock
-        self._records: dict[str, Record] = {}
+        self._records: dict[str, JobRecord] = {}
         self._specs: dict[str, tuple[int, JobSpec | str]] = {}
         self._written: dict[str, tuple[str, Object]] = {}
         self._unreadable: dict[str, str] = {}
         self._refused: dict[str, Mapping[str, str]] = {}
 
-    def record(self, uid: str) -> Record | None:
+    def record(self, uid: str) -> JobRecord | None:
         """Return what is known of a job."""
         return self._records.get(uid)
 
@@ -110,7 +110,7 @@ class Reconciler:
         for uid in self._specs.keys() - set(uids):
             self.forget(uid)
 
-    async def reconcile(self, look: Look) -> float | None:
+    async def reconcile(self, look: JobView) -> float | None:
         """Look, decide, save and act; return in how many seconds to look again if nothing happens.
 
         Raises:
@@ -164,7 +164,7 @@ class Reconciler:
             told = announcements.Announcement(NOT_RESIZED, message, is_warning=True)
             await self._announce(announcements.event(resource, told, now=now, number=100 + number))
 
-    async def _judged(self, record: Record, seen: list[Sight], resource: Object) -> list[Sight]:
+    async def _judged(self, record: JobRecord, seen: list[PodState], resource: Object) -> list[PodState]:
         """Say of commands that have just failed whether they would fail again.
 
         Jobs are looked at often, and have thousands of replicas; few of them have just failed.
@@ -183,7 +183,7 @@ class Reconciler:
         found = dict(zip(failed, judged, strict=True))
         return [found.get(number, each) for number, each in enumerate(seen)]
 
-    async def _lasting(self, seen: Sight, resource: Object) -> Sight:
+    async def _lasting(self, seen: PodState, resource: Object) -> PodState:
         """Say of a command that failed whether it would fail again, by what it wrote last."""
         namespace, job = key_of(resource)
         pod = labels.pod_name(job, seen.replica, seen.attempt)
@@ -214,7 +214,7 @@ class Reconciler:
         known = self._specs.get(resource["metadata"]["uid"])
         return None if known is None else known[1]
 
-    async def _known(self, resource: Object, wanted: JobSpec | str) -> Record | None:
+    async def _known(self, resource: Object, wanted: JobSpec | str) -> JobRecord | None:
         """Return the record of a job; None when there is none, and its spec is wrong.
 
         Raises:
@@ -276,7 +276,7 @@ class Reconciler:
         except InvalidInput as error:
             raise UnreadableStatus(name, f"its spec as it began: {first_line(error)}") from error
 
-    async def _save(self, look: Look, record: Record, now: float) -> None:
+    async def _save(self, look: JobView, record: JobRecord, now: float) -> None:
         generation = look.resource["metadata"]["generation"]
         note = look.note if record.state.phase in _NOT_YET else self._unscaled(look, record)
         _, before = self._written[look.resource["metadata"]["uid"]]
@@ -285,7 +285,7 @@ class Reconciler:
         )
         await self._write(look.resource, status)
 
-    def _unscaled(self, look: Look, record: Record) -> str:
+    def _unscaled(self, look: JobView, record: JobRecord) -> str:
         """Return why a job that runs has not the workers that its resource asks for; empty when it has."""
         workers = _other_workers(record, self.last_wanted(look.resource))
         if workers is None:
@@ -339,7 +339,7 @@ class Reconciler:
         written = patched["metadata"]["resourceVersion"], patched.get("status") or {}
         self._written[resource["metadata"]["uid"]] = written
 
-    async def _next_look(self, resource: Object, record: Record, now: float) -> float | None:
+    async def _next_look(self, resource: Object, record: JobRecord, now: float) -> float | None:
         state = record.state
         if not state.phase.is_final:
             due = [record.progress.next_due, *(each.until for each in state.adjustments)]
@@ -366,8 +366,8 @@ def wanted(resource: Object) -> JobSpec | str:
 
 
 def _requested(
-    record: Record, wanted: JobSpec | str, look: Look, seen: Sequence[Sight]
-) -> tuple[Record, list[events.Event]]:
+    record: JobRecord, wanted: JobSpec | str, look: JobView, seen: Sequence[PodState]
+) -> tuple[JobRecord, list[events.Event]]:
     """Return the record and what is asked for, by the resource and by the state of the cluster."""
     phase, resource = record.state.phase, look.resource
     suspended = bool((resource.get("spec") or {}).get(custom_resources.SUSPEND))
@@ -394,7 +394,7 @@ def _requested(
     return dataclasses.replace(record, places=look.room), [events.Begin()]
 
 
-def _adjusted(record: Record, wanted: JobSpec | str, resource: Object, now: float) -> list[events.Event]:
+def _adjusted(record: JobRecord, wanted: JobSpec | str, resource: Object, now: float) -> list[events.Event]:
     """Return the events by which the replicas of a job that runs may take what its resource says."""
     state = record.state
     if not _is_active(state.phase):
@@ -417,7 +417,7 @@ def _workers(spec: JobSpec) -> int:
     return role.replicas if role else 0
 
 
-def _other_workers(record: Record, wanted: JobSpec | str | None) -> int | None:
+def _other_workers(record: JobRecord, wanted: JobSpec | str | None) -> int | None:
     """Return how many workers are wanted of a job that runs; None when it has so many."""
     if not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
         return None
@@ -425,7 +425,7 @@ def _other_workers(record: Record, wanted: JobSpec | str | None) -> int | None:
     return None if workers == _workers(record.state.spec) else workers
 
 
-def _scaled(record: Record, wanted: JobSpec | str, look: Look) -> tuple[Record, list[events.Event]]:
+def _scaled(record: JobRecord, wanted: JobSpec | str, look: JobView) -> tuple[JobRecord, list[events.Event]]:
     """Return the record and the event that gives a job that runs the workers that its resource asks for.
 
     Fewer are given at once, more when there is room for them.
@@ -440,7 +440,7 @@ def _scaled(record: Record, wanted: JobSpec | str, look: Look) -> tuple[Record, 
     return dataclasses.replace(record, places=places), [events.ScaleRequested(workers=workers)]
 
 
-def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
+def _rebased(record: JobRecord, wanted: JobSpec, seen: Sequence[PodState]) -> JobRecord:
     """Return the record of a job that begins, or begins again, by the spec that its resource has now.
 
     Attempts go on from those that there were, lest a new one be taken for an old one; so all who ever had one
@@ -459,4 +459,4 @@ def _rebased(record: Record, wanted: JobSpec, seen: Sequence[Sight]) -> Record:
         if attempts[each.replica] and not wanted.has(each.replica)
     ]
     state = dataclasses.replace(record.state, spec=wanted, replicas=(*fresh, *former))
-    return dataclasses.replace(record, progress=Progress(state=state), places={})
+    return dataclasses.replace(record, progress=ReconcileProgress(state=state), places={})

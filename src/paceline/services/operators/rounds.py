@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, 
 from pathlib import Path
 from typing import Protocol
 
-from paceline.control.reconciliations import Sight, Stage
+from paceline.control.reconciliations import PodState, Stage
 from paceline.diagnosing.progress import commands
 from paceline.engines.kubernetes import kinds, loops, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -28,7 +28,7 @@ from paceline.model.jobs.runs import JobEvent
 from paceline.rendering import pods
 from paceline.services import log_files
 from paceline.services.cluster import announcements, runs
-from paceline.services.cluster.collectors import Collector, Source
+from paceline.services.cluster.collectors import AttemptSource, Collector
 from paceline.services.cluster.intakes import Intake
 from paceline.services.cluster.outside_measurements import OutsideMeasurements
 from paceline.services.cluster.records import UnreadableStatus
@@ -65,7 +65,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(slots=True)
-class Counters:
+class RoundCounters:
     """What has happened since it began.
 
     Attributes:
@@ -114,7 +114,7 @@ class Present(Protocol):
         """Return the pods of the job of an identity."""
 
 
-class Rounds:
+class CollectionRounds:
     """Keeps what replicas say.
 
     Args:
@@ -141,7 +141,7 @@ class Rounds:
         output_bytes: int = OUTPUT_BYTES,
     ) -> None:
         self._output_bytes = output_bytes
-        self.counters = Counters()
+        self.counters = RoundCounters()
         self._cluster = cluster
         self._present = present
         self._store_url = store_url
@@ -150,7 +150,7 @@ class Rounds:
         self._keep_seconds = keep_seconds
         self._store: Store | None = None
         self._collector: Collector | None = None
-        self._visits: dict[Source, _Visit] = {}
+        self._visits: dict[AttemptSource, _Visit] = {}
         self._outside = OutsideMeasurements(cluster, clock, exporters=exporters)
         self._measured_at = -math.inf
         self._runs: dict[str, str] = {}
@@ -225,7 +225,7 @@ class Rounds:
         if not leaving_only:
             await self._measure_silent(self._store, found)
 
-    async def _measure_silent(self, store: Store, found: Mapping[Source, Sight]) -> None:
+    async def _measure_silent(self, store: Store, found: Mapping[AttemptSource, PodState]) -> None:
         """Keep what is measured from outside of replicas whose agents do not answer."""
         now = asyncio.get_running_loop().time()
         if now - self._measured_at < OUTSIDE_SECONDS:
@@ -319,7 +319,7 @@ class Rounds:
                 "%d outputs are kept no more: all had more than %d bytes", len(left_out), self._output_bytes
             )
 
-    def _sources(self) -> Iterable[tuple[Source, Sight]]:
+    def _sources(self) -> Iterable[tuple[AttemptSource, PodState]]:
         """Yield the attempts of the jobs that the store knows, which run or have run."""
         for resource in self._present.jobs():
             run = self._run_of(resource)
@@ -328,9 +328,9 @@ class Rounds:
             for pod in self._present.pods_of(resource["metadata"]["uid"]):
                 for sight in sights.sights([pod], silent={}, now=self._clock()):
                     if sight.stage is not Stage.COMING:
-                        yield Source.of(run, pod, sight), sight
+                        yield AttemptSource.of(run, pod, sight), sight
 
-    async def _visit(self, collector: Collector, source: Source, stage: Stage) -> None:
+    async def _visit(self, collector: Collector, source: AttemptSource, stage: Stage) -> None:
         now = asyncio.get_running_loop().time()
         visit = self._visits.setdefault(source, _Visit(heard_at=now))
         if visit.left or now < visit.due:
@@ -368,12 +368,12 @@ class Rounds:
             return False
         return True
 
-    async def _collect(self, collector: Collector, source: Source, visit: _Visit) -> None:
+    async def _collect(self, collector: Collector, source: AttemptSource, visit: _Visit) -> None:
         visit.ended = await collector.collect(source, again_seconds=self._again_seconds)
         visit.heard_at = asyncio.get_running_loop().time()
         self.counters.answers += 1
 
-    async def _follow_output(self, source: Source, visit: _Visit, *, is_over: bool) -> None:
+    async def _follow_output(self, source: AttemptSource, visit: _Visit, *, is_over: bool) -> None:
         if visit.log is None:
             path = RunFolder(runs.folder(self._home, source.run)).log(source.replica, source.attempt)
             visit.log = await asyncio.to_thread(LogFile, path)
@@ -395,7 +395,7 @@ class Rounds:
             if is_new:
                 await self._announce_flood(source, message, asked_at)
 
-    async def _announce_flood(self, source: Source, message: str, now: float) -> None:
+    async def _announce_flood(self, source: AttemptSource, message: str, now: float) -> None:
         """Tell those who cannot read the store."""
         flood = announcements.Announcement(commands.OUTPUT, message, True, source.replica, source.attempt)
         for resource in self._present.jobs():
@@ -407,7 +407,7 @@ class Rounds:
                     log.info("an event is not told: %s", error.message)
 
 
-def _keep_flood(store: Store, source: Source, message: str, now: float) -> bool:
+def _keep_flood(store: Store, source: AttemptSource, message: str, now: float) -> bool:
     """Keep that a replica floods its output; return whether no operator before has."""
     replica, attempt = source.replica, source.attempt
     flood = JobEvent(at=now, kind=commands.OUTPUT, message=message, replica=replica, attempt=attempt)

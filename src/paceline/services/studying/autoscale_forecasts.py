@@ -10,16 +10,16 @@ from paceline.control.resizings import Resize
 from paceline.errors import InvalidInput
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import Autoscale, JobSpec
-from paceline.model.measures.probes import Elasticity, Part
+from paceline.model.measures.probes import CutPart, Elasticity
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import elasticities, predictions
 from paceline.modelling.forecasts import Forecast
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.predictions import Speed
 from paceline.probing import balances, plans
 from paceline.probing.balances import Balance
 from paceline.services.studying import predictions as jobs
-from paceline.services.studying.predictions import Model
+from paceline.services.studying.predictions import SpeedModel
 
 #: In each a replica gets half as much again at most, so it has a hundred times as much after so many.
 MOST_ROUNDS = 12
@@ -38,7 +38,7 @@ class Round:
     forecast: Forecast
 
 
-def rounds(model: Model, spec: JobSpec) -> tuple[Round, ...]:
+def rounds(model: SpeedModel, spec: JobSpec) -> tuple[Round, ...]:
     """Return what rounds of autoscaling would do, until one changes nothing.
 
     What a probe would find is what the model computes of the same cuts. It says nothing of what else happens
@@ -60,7 +60,7 @@ def rounds(model: Model, spec: JobSpec) -> tuple[Round, ...]:
     return tuple(_rounds(model, spec, spec.autoscale))
 
 
-def _rounds(model: Model, spec: JobSpec, scale: Autoscale) -> Iterator[Round]:
+def _rounds(model: SpeedModel, spec: JobSpec, scale: Autoscale) -> Iterator[Round]:
     layout = jobs.layout(model, spec)
     for _ in range(MOST_ROUNDS):
         speed = predictions.speed(layout, model.calibration.costs)
@@ -73,19 +73,19 @@ def _rounds(model: Model, spec: JobSpec, scale: Autoscale) -> Iterator[Round]:
             return
 
 
-def _probed(model: Model, layout: Layout) -> Iterator[Elasticity]:
+def _probed(model: SpeedModel, layout: ModelLayout) -> Iterator[Elasticity]:
     """Yield what a probe of a layout would find: servers one by one, trainers all together."""
     servers = [(str(ReplicaId(Role.PS, index)),) for index in range(len(layout.servers))]
     trainers = tuple(str(each) for alike in layout.trainers for each in alike.replicas)
     costs, half = model.calibration.costs, plans.HALF_WIDTH
     for targets in (*servers, trainers):
-        part = Part(Knob.CPU, targets)
+        part = CutPart(Knob.CPU, targets)
         value = elasticities.computed(layout, costs, part)
         if value is not None:
             yield Elasticity(part=part, value=value, low=value - half, high=value + half, cuts=1)
 
 
-def _used(layout: Layout, speed: Speed) -> dict[ReplicaId, float]:
+def _used(layout: ModelLayout, speed: Speed) -> dict[ReplicaId, float]:
     """Return the cores that each replica uses; those of trainers evenly."""
     trainers: Sequence[ReplicaId] = [each for alike in layout.trainers for each in alike.replicas]
     servers = {ReplicaId(Role.PS, index): cores for index, cores in enumerate(speed.server_cores)}

@@ -50,7 +50,7 @@ class Autoscaler:
 
     jobs: LifeCycle
     name: str
-    times: probes.Times = dataclasses.field(default_factory=probes.Times)
+    times: probes.ProbeTimes = dataclasses.field(default_factory=probes.ProbeTimes)
     settle_seconds: float = SETTLE_SECONDS
     gate: contextlib.AbstractContextManager[object] = dataclasses.field(
         default_factory=contextlib.nullcontext

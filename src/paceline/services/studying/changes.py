@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.model.jobs.runs import Relay, Run
 from paceline.model.measures.samples import StepReport
-from paceline.model.studies.tunings import Judgement, Objective, Outcome
+from paceline.model.studies.tunings import Judgement, Objective, TrialOutcome
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import trials
 from paceline.stores import Store
@@ -66,7 +66,9 @@ def _changed(
     )
 
 
-def _outcome(store: Store, stored: str, since: float, until: float, *, first: bool = False) -> Outcome | None:
+def _outcome(
+    store: Store, stored: str, since: float, until: float, *, first: bool = False
+) -> TrialOutcome | None:
     """Return how fast a job was between two moments, from its first steps then on if these are the ``first``.
 
     None: it made none, or for too short a time.
@@ -79,7 +81,7 @@ def _outcome(store: Store, stored: str, since: float, until: float, *, first: bo
     if until - since < LEAST_SECONDS:
         return None
     speeds = trials.speeds(reports, since, until)
-    return Outcome(examples_per_second=speeds) if any(speeds) else None
+    return TrialOutcome(examples_per_second=speeds) if any(speeds) else None
 
 
 def _first(reports: Sequence[StepReport]) -> Iterator[tuple[str, float]]:

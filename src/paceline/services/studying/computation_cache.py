@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from paceline.model.jobs.runs import KUBERNETES, Run
 from paceline.model.studies.proposals import Proposal
 from paceline.services.observing.diagnosis_runs import LOOK_SHARE
-from paceline.services.observing.look_cache import Lookout, identity
+from paceline.services.observing.look_cache import LookCache, identity
 
 if TYPE_CHECKING:
-    from paceline.services.studying.predictions import Model
+    from paceline.services.studying.predictions import SpeedModel
 
 #: Of so many jobs what was computed is kept.
 MOST_JOBS = 16
@@ -40,10 +40,10 @@ class Advisor:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._models, self._proposals = _Kept(clock, "models"), _Kept(clock, "proposals")
 
-    def model(self, namespace: str | None, run: Run, lookout: Lookout) -> Future[Model]:
+    def model(self, namespace: str | None, run: Run, lookout: LookCache) -> Future[SpeedModel]:
         """Return what is known of the speed of a job, or will be; raises as `predictions.model` then."""
 
-        def compute() -> Model:
+        def compute() -> SpeedModel:
             from paceline.services.studying import predictions
 
             found = predictions.model(lookout.look(run).recording)
@@ -53,8 +53,8 @@ class Advisor:
 
         return self._models.get(_key(namespace, run), compute, is_final=run.phase.is_final)
 
-    def proposals(self, namespace: str | None, run: Run, lookout: Lookout) -> Future[list[Proposal]]:
-        """Return what could be changed in a job, or will be known to be; raises as ``Lookout.look`` then."""
+    def proposals(self, namespace: str | None, run: Run, lookout: LookCache) -> Future[list[Proposal]]:
+        """Return what could be changed in a job; raises as ``LookCache.look`` once it is known."""
 
         def compute() -> list[Proposal]:
             from paceline.model.studies.tunings import Objective

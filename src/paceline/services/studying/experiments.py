@@ -17,11 +17,11 @@ from paceline.diagnosing.cases import Case
 from paceline.errors import NotFound
 from paceline.model.measures.recordings import Recording
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
-from paceline.model.studies.tunings import Outcome
+from paceline.model.studies.tunings import TrialOutcome
 from paceline.services import machine_facts
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import trials
-from paceline.services.studying.trials import Bed, Times
+from paceline.services.studying.trials import TrialRunner, TrialTimes
 from paceline.specs.edits import edits
 from paceline.stores import Store
 
@@ -29,7 +29,7 @@ from paceline.stores import Store
 Tell = Callable[[Experiment, str], None]
 #: From a job file with a variant's changes, and the number of a repeat, what is measured of it and why it is
 #: no faster; the first is the name of its run.
-Measure = Callable[[str, str, int, Callable[[str], None]], tuple[Outcome, str]]
+Measure = Callable[[str, str, int, Callable[[str], None]], tuple[TrialOutcome, str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +91,9 @@ def begun(store: Store, experiment: Experiment, *, anew: bool = False) -> Experi
 
 def on_engine(jobs: LifeCycle, experiment: Experiment) -> Measure:
     """Return what runs variants where jobs run."""
-    bed = Bed(jobs=jobs, base=Path(experiment.base), study=experiment.name, times=_times(experiment))
+    bed = TrialRunner(jobs=jobs, base=Path(experiment.base), study=experiment.name, times=_times(experiment))
 
-    def measure(run: str, source: str, _: int, tell: Callable[[str], None]) -> tuple[Outcome, str]:
+    def measure(run: str, source: str, _: int, tell: Callable[[str], None]) -> tuple[TrialOutcome, str]:
         found, recording = bed.record(source, run, lambda doing: tell(doing.what))
         return found, primary(recording) if found.speed and recording is not None else ""
 
@@ -113,9 +113,9 @@ def simulated(like: Recording, experiment: Experiment, *, apart: bool = False) -
     """
     from paceline.services.studying import predictions, simulations
 
-    model, scene, times = predictions.model(like), simulations.Scene(apart=apart), _times(experiment)
+    model, scene, times = predictions.model(like), simulations.SimulatedScene(apart=apart), _times(experiment)
 
-    def measure(_: str, source: str, number: int, tell: Callable[[str], None]) -> tuple[Outcome, str]:
+    def measure(_: str, source: str, number: int, tell: Callable[[str], None]) -> tuple[TrialOutcome, str]:
         tell("is simulated")
         seconds = times.settle_seconds + times.window_seconds
         at = like.at + seconds
@@ -126,8 +126,8 @@ def simulated(like: Recording, experiment: Experiment, *, apart: bool = False) -
     return measure
 
 
-def _times(experiment: Experiment) -> Times:
-    return Times(window_seconds=experiment.seconds)
+def _times(experiment: Experiment) -> TrialTimes:
+    return TrialTimes(window_seconds=experiment.seconds)
 
 
 def primary(recording: Recording) -> str:

@@ -14,11 +14,11 @@ from paceline.errors import Conflict
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import NOT_CHANGED
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Judgement, Objective, Outcome
+from paceline.model.studies.tunings import Judgement, Objective, TrialOutcome
 from paceline.services import successors
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes, trials, turns
-from paceline.services.studying.trials import Times
+from paceline.services.studying.trials import TrialTimes
 from paceline.specs.edits import edits
 from paceline.tuning import judgements
 
@@ -34,8 +34,8 @@ class LiveChange:
 
     job: str
     proposal: Proposal
-    before: Outcome
-    after: Outcome
+    before: TrialOutcome
+    after: TrialOutcome
     judgement: Judgement
 
 
@@ -52,7 +52,7 @@ class Changer:
 
     jobs: LifeCycle
     objective: Objective
-    times: Times = dataclasses.field(default_factory=Times)
+    times: TrialTimes = dataclasses.field(default_factory=TrialTimes)
     tell: Callable[[str], None] = lambda _: None
 
     def change(self, name: str, proposal: Proposal) -> LiveChange:
@@ -85,7 +85,7 @@ class Changer:
 
     def _in_turns(self, name: str, proposal: Proposal, as_is: JobSpec, wanted: JobSpec) -> LiveChange:
         """Make a proposal that needs no restart; in turn with what there is, it is measured in seconds."""
-        times = probes.Times.of(self.jobs, most=self.times.most_seconds)
+        times = probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds)
         found = turns.tried(self.jobs, name, as_is, wanted, times, self.tell)
         judgement = judgements.in_turns(self.objective, found.before, found.after)
         if judgement.kept:
@@ -96,7 +96,7 @@ class Changer:
             job=name, proposal=proposal, before=found.before, after=found.after, judgement=judgement
         )
 
-    def _as(self, name: str, source: str) -> Outcome:
+    def _as(self, name: str, source: str) -> TrialOutcome:
         """Go on from the checkpoint with another job file; return what is measured then.
 
         Raises:
@@ -133,11 +133,11 @@ class Changer:
         told = [each.message for _, each in self.jobs.events(name) if each.kind == NOT_CHANGED]
         return f": {told[-1]}" if told else ""
 
-    def _measured(self, name: str, *, after: float) -> Outcome:
+    def _measured(self, name: str, *, after: float) -> TrialOutcome:
         run = self.jobs.get(name)
         since = trials.trained(self.jobs, run, self.times, after=after)
         if since is None:
-            return Outcome(
+            return TrialOutcome(
                 asked_cores=run.spec.asked_cores, failure=self.jobs.get(name).message or "no steps"
             )
         since += self.times.settle_seconds

@@ -9,7 +9,7 @@ from paceline import specs
 from paceline.errors import NotFound
 from paceline.model.jobs.run_names import cluster_job
 from paceline.model.jobs.runs import KUBERNETES
-from paceline.model.studies.trained_models import Trained, TrainedModel
+from paceline.model.studies.trained_models import ModelRun, TrainedModel
 from paceline.services.studying import past_runs
 from paceline.stores import Store
 from paceline.tuning import memories as judging
@@ -20,7 +20,7 @@ MOST_RUNS = 200
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class ModelTrend:
     """A model over its runs.
 
     Attributes:
@@ -29,7 +29,7 @@ class Trend:
     """
 
     model: str
-    runs: tuple[Trained, ...]
+    runs: tuple[ModelRun, ...]
     regressions: tuple[Regression, ...]
 
 
@@ -48,7 +48,7 @@ def models(store: Store, *, engine: str, scope: str, limit: int) -> Sequence[Tra
     return store.models(engine=engine, prefix=scope, limit=limit)
 
 
-def trend(store: Store, model: str, *, engine: str, scope: str) -> Trend:
+def trend(store: Store, model: str, *, engine: str, scope: str) -> ModelTrend:
     """Return how a model did from run to run; as ``models``.
 
     Raises:
@@ -73,4 +73,4 @@ def trend(store: Store, model: str, *, engine: str, scope: str) -> Trend:
         for each in found
         if each.digest is not None and each.digest.examples_per_second
     ]
-    return Trend(model=model, runs=tuple(found), regressions=judging.regressions(past))
+    return ModelTrend(model=model, runs=tuple(found), regressions=judging.regressions(past))

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from paceline import specs
 from paceline.errors import InvalidInput, NotFound
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.measures import rates
 from paceline.model.studies.tunings import Objective
@@ -35,7 +35,7 @@ class Suggestion:
 
     runs: tuple[PastRun, ...]
     best: PastRun | None
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     regressions: tuple[Regression, ...]
 
 

@@ -13,7 +13,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.optimizers import dense_updates
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import LOCAL
 from paceline.model.measures import rates
@@ -22,10 +22,10 @@ from paceline.model.roles import Role
 from paceline.model.variables import cures, script_plans, variable_devices
 from paceline.model.variables.variable_plans import PlacementRule, Plan
 from paceline.modelling import calibrations, elasticities, forecasts, layouts
-from paceline.modelling.calibrations import Calibration, Measured
+from paceline.modelling.calibrations import Calibration, MeasuredRun
 from paceline.modelling.elasticities import Compared
 from paceline.modelling.forecasts import Forecast
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 from paceline.rendering import host_plans
 from paceline.services import variable_plans
 from paceline.specs import JobFile
@@ -47,7 +47,7 @@ _KNOWN_OF_SCRIPTS = f"{_SHAPE}, unique_ids and lazy-adam"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
+class SpeedModel:
     """What is known of the speed of a job.
 
     Attributes:
@@ -63,7 +63,7 @@ class Model:
 
     recording: Recording
     job: JobFile
-    measured: Measured
+    measured: MeasuredRun
     calibration: Calibration
     probed: tuple[Compared, ...] = ()
     is_seen: bool = False
@@ -71,7 +71,7 @@ class Model:
     adam: frozenset[str] = frozenset()
 
 
-def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
+def model(recording: Recording, others: Sequence[Recording] = ()) -> SpeedModel:
     """Return what a job that was measured tells of its speed.
 
     Args:
@@ -93,7 +93,7 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
         compared = elasticities.compared(measured.layout, calibration, probe.elasticities)
         found = [each for _, each in elasticities.probed(measured.layout, probe.elasticities)]
         calibration = calibrations.calibrated(runs, found)
-    return Model(
+    return SpeedModel(
         recording=recording,
         job=job,
         measured=measured,
@@ -105,7 +105,7 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> Model:
     )
 
 
-def _alike(spec: JobSpec, others: Sequence[Recording], *, is_seen: bool) -> Iterator[Measured]:
+def _alike(spec: JobSpec, others: Sequence[Recording], *, is_seen: bool) -> Iterator[MeasuredRun]:
     """Yield what was measured of jobs that differ from one in no more than the model knows."""
     for each in others:
         if not any(_differences(spec, each.run.spec, is_seen=is_seen)):
@@ -113,7 +113,7 @@ def _alike(spec: JobSpec, others: Sequence[Recording], *, is_seen: bool) -> Iter
                 yield _measured(Case.of(each))
 
 
-def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
+def forecast(model: SpeedModel, changes: Sequence[FieldChange]) -> Forecast:
     """Return what changes of its file would bring to a job.
 
     Raises:
@@ -123,12 +123,14 @@ def forecast(model: Model, changes: Sequence[Change]) -> Forecast:
     return forecast_of(model, layout(model, after))
 
 
-def forecast_of(model: Model, layout: Layout) -> Forecast:
+def forecast_of(model: SpeedModel, layout: ModelLayout) -> Forecast:
     """Return what another layout would bring to a job."""
     return forecasts.forecast(model.measured, model.calibration, layout)
 
 
-def layout(model: Model, spec: JobSpec, *, lying: Plan | None = None, apart: bool = False) -> Layout:
+def layout(
+    model: SpeedModel, spec: JobSpec, *, lying: Plan | None = None, apart: bool = False
+) -> ModelLayout:
     """Return the layout of another job that trains the same model.
 
     Args:
@@ -154,7 +156,7 @@ def layout(model: Model, spec: JobSpec, *, lying: Plan | None = None, apart: boo
     )
 
 
-def _check(model: Model, spec: JobSpec) -> None:
+def _check(model: SpeedModel, spec: JobSpec) -> None:
     """Raise what the model does not know of another job."""
     if model.is_seen:
         before, after = model.job.spec.training or {}, spec.training or {}
@@ -178,7 +180,7 @@ def _check(model: Model, spec: JobSpec) -> None:
         )
 
 
-def _updated_whole(model: Model, spec: JobSpec) -> frozenset[str]:
+def _updated_whole(model: SpeedModel, spec: JobSpec) -> frozenset[str]:
     """Return the tables of which an update takes all rows in another job."""
     now, then = (cures.LAZY_ADAM.is_asked(each.training or {}) for each in (model.job.spec, spec))
     if not model.is_seen or now == then:
@@ -196,7 +198,7 @@ def _updated_whole(model: Model, spec: JobSpec) -> frozenset[str]:
     return model.updated_whole - model.adam
 
 
-def plan(model: Model, spec: JobSpec) -> Plan | None:
+def plan(model: SpeedModel, spec: JobSpec) -> Plan | None:
     """Return how the variables of the model lie in another job; None: they are not known.
 
     Raises:
@@ -213,7 +215,7 @@ def plan(model: Model, spec: JobSpec) -> Plan | None:
     return asked.plan
 
 
-def _settled(model: Model, spec: JobSpec) -> JobSpec:
+def _settled(model: SpeedModel, spec: JobSpec) -> JobSpec:
     """Return another job with the plan of the measured job, where it asks for the same."""
     before, after = model.job.spec.training or {}, spec.training or {}
     fields = (*_PLACING, "measured_variables")
@@ -238,7 +240,7 @@ def _of_script(known: Plan, before: JobSpec, after: JobSpec) -> Plan:
         raise InvalidInput(f"nothing is foretold: {error}", "paceline plan compares other ways") from error
 
 
-def _measured(case: Case) -> Measured:
+def _measured(case: Case) -> MeasuredRun:
     is_seen, recording = trainings.is_seen(case), case.recording
     plan = case.placed
     if is_seen and recording.plan is not None:
@@ -256,7 +258,7 @@ def _measured(case: Case) -> Measured:
         )
     # Input that no trainer waits for brings as much as was asked for, or any more.
     brings = None if readings.find(case) is None else steps / len(trainers)
-    return Measured(
+    return MeasuredRun(
         layout=_layout(
             case.spec,
             plan,
@@ -281,7 +283,7 @@ def _layout(
     machine_cores: float | None,
     batch_size: int,
     input_steps_per_second: float | None,
-) -> Layout:
+) -> ModelLayout:
     if plan is None:
         raise InvalidInput(
             "nothing is foretold: sizes and traffic of the model's variables are not known",

@@ -19,12 +19,12 @@ from paceline.errors import Conflict, NotFound
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.runs import LOCAL, Run
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures.probes import Cut, Part, Probe
+from paceline.model.measures.probes import Cut, CutPart, Probe
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import by_replica
 from paceline.probing import estimates, plans, scopes, windows
 from paceline.probing.plans import Scope
-from paceline.probing.scopes import Scene, Seen
+from paceline.probing.scopes import ObservedReplica, ProbedJob
 from paceline.services.life_cycles import LifeCycle
 
 #: Of samples and reports of so many seconds a probe learns how a job does before it cuts anything.
@@ -54,7 +54,7 @@ NO_MORE = "the job does not run any more"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class ProbeTimes:
     """How long things take, in seconds.
 
     Attributes:
@@ -70,7 +70,7 @@ class Times:
     most: float = 120.0
 
     @classmethod
-    def of(cls, jobs: LifeCycle, *, most: float) -> Times:
+    def of(cls, jobs: LifeCycle, *, most: float) -> ProbeTimes:
         """Return the times where some jobs run: on a cluster what was measured is known later."""
         return cls(known=max(cls().known, jobs.DELAY_SECONDS), most=most)
 
@@ -80,7 +80,7 @@ class Times:
         return self.settle + self.window
 
 
-def _shuffled(parts: Sequence[Part]) -> Sequence[Part]:
+def _shuffled(parts: Sequence[CutPart]) -> Sequence[CutPart]:
     return random.sample(list(parts), len(parts))
 
 
@@ -90,17 +90,17 @@ class Prober:
 
     Attributes:
         jobs: where they run.
-        times: see `Times`.
+        times: see `ProbeTimes`.
         most_share: of what the job would do in that time, a probe costs at most.
         tell: is told how far a probe is, and what it does next, in few words.
         shuffled: returns parts in an order that nothing depends on.
     """
 
     jobs: LifeCycle
-    times: Times = dataclasses.field(default_factory=Times)
+    times: ProbeTimes = dataclasses.field(default_factory=ProbeTimes)
     most_share: float = 0.05
     tell: Callable[[Probe, str], None] = lambda _, __: None
-    shuffled: Callable[[Sequence[Part]], Sequence[Part]] = _shuffled
+    shuffled: Callable[[Sequence[CutPart]], Sequence[CutPart]] = _shuffled
 
     def plan(self, name: str) -> Sequence[str]:
         """Return what a probe of a job would cut first, how long it takes and what it costs at most.
@@ -116,7 +116,7 @@ class Prober:
             "what costs something is cut apart then, until the replica is known that binds",
         ]
 
-    def _planned(self, part: Part) -> str:
+    def _planned(self, part: CutPart) -> str:
         if part.knob in (Knob.PAUSE, Knob.WEIGHT):
             return part.doing
         return f"{part.name}: {1 - plans.FIRST:.0%} less"
@@ -200,7 +200,7 @@ class _Session:
         self._disturbed = self._stood = 0
         self._given_seconds = 0.0
         self._free_at = self._began_at  # Since when nothing is cut, and all has settled.
-        self._part: Part | None = None
+        self._part: CutPart | None = None
 
     def run(self) -> Probe:
         """Cut one part after the other until enough is known."""
@@ -243,7 +243,7 @@ class _Session:
             return EVALUATES
         return STANDS if windows.standing(found.steps, known - _LOOK_SECONDS, known) else None
 
-    def _ended(self, wanted: Sequence[Part], part: Part | None) -> str | None:
+    def _ended(self, wanted: Sequence[CutPart], part: CutPart | None) -> str | None:
         """Return why the probe ends now; None: it goes on."""
         if part is None:
             return TOO_DEAR if wanted else ALL_KNOWN
@@ -254,17 +254,17 @@ class _Session:
             return "too much else happens in the job to tell what a cut costs"
         return None
 
-    def _affords(self, part: Part) -> bool:
+    def _affords(self, part: CutPart) -> bool:
         use = scopes.use(self._scene, part)
         expected = plans.expected_cost(part, self._factor(part), self._cuts, use)
         return self._share(expected * self._times.cut) <= self._prober.most_share
 
-    def _factor(self, part: Part) -> float:
+    def _factor(self, part: CutPart) -> float:
         """Return to what share of it a part is cut next."""
         deviation, degrees = estimates.noise(self._cuts, self._baselines)
         return scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
 
-    def _cut(self, part: Part) -> tuple[Cut, bool] | None:
+    def _cut(self, part: CutPart) -> tuple[Cut, bool] | None:
         """Cut a part, and put it back; return what the job did, and whether something else began or ended
         meanwhile; None: it does not run any more.
         """
@@ -306,7 +306,7 @@ class _Session:
         )
         return cut, self._is_disturbed(part, found, spans)
 
-    def _is_disturbed(self, part: Part, found: Recording, spans: Sequence[tuple[float, float]]) -> bool:
+    def _is_disturbed(self, part: CutPart, found: Recording, spans: Sequence[tuple[float, float]]) -> bool:
         """Whether more was evaluated, or a trainer stood still for longer, in one stretch than in another."""
         evaluated = [windows.evaluating(found.samples, *span) for span in spans]
         if max(evaluated) - min(evaluated) > _EVALUATED:
@@ -341,7 +341,7 @@ class _Session:
             return self._clock()
         return self._set(part, 1.0, seconds=None)
 
-    def _set(self, part: Part, factor: float, *, seconds: float | None) -> float:
+    def _set(self, part: CutPart, factor: float, *, seconds: float | None) -> float:
         until = 0.0 if seconds is None else self._clock() + seconds
         wanted = scopes.adjustments(self._scene, part, factor, until=until)
         return self._prober.jobs.adjust(self._run.name, wanted)
@@ -390,7 +390,7 @@ class _Session:
         time.sleep(max(0.0, moment - self._clock()))
 
 
-def _with_steps(times: Times, history: Recording) -> Times:
+def _with_steps(times: ProbeTimes, history: Recording) -> ProbeTimes:
     """Return the times for a job whose steps, and so whose reports, may be long.
 
     A report is about the time since the one before it: one that begins before a cut is about both.
@@ -410,7 +410,7 @@ def _with_steps(times: Times, history: Recording) -> Times:
     )
 
 
-def _scene(run: Run, history: Recording, jobs: LifeCycle) -> Scene:
+def _scene(run: Run, history: Recording, jobs: LifeCycle) -> ProbedJob:
     """Return a job as it is before anything is cut."""
     knobs, spec = jobs.knobs(run), run.spec
     emulated = {host.name for host in spec.hosts}
@@ -423,7 +423,7 @@ def _scene(run: Run, history: Recording, jobs: LifeCycle) -> Scene:
         limit, used = scopes.last_seen(measured.get(row.replica, ()))
         own = limit or spec.role_of(row.replica).cpu_cores
         replicas.append(
-            Seen(
+            ObservedReplica(
                 replica=row.replica,
                 cores=own if Knob.CPU in knobs and own is not None else None,
                 used_cores=used,
@@ -435,7 +435,7 @@ def _scene(run: Run, history: Recording, jobs: LifeCycle) -> Scene:
         for host in spec.hosts
         if Knob.LINK in knobs and host.bandwidth_bits_per_second is not None
     }
-    return Scene(
+    return ProbedJob(
         replicas=replicas,
         machine_cores=machine if Knob.WEIGHT in knobs else None,
         links=links,

@@ -19,11 +19,11 @@ from paceline.model.studies.tunings import Objective
 from paceline.model.variables.variable_plans import Plan
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services.studying import predictions
-from paceline.services.studying.predictions import Model
+from paceline.services.studying.predictions import SpeedModel
 from paceline.specs.edits import edits
 from paceline.tuning import candidates, cure_moves, moves, searches, shapes
 from paceline.tuning.candidates import Candidate, Rated
-from paceline.tuning.shapes import Shape
+from paceline.tuning.shapes import JobShape
 
 #: Said of a job of which enough is known.
 NOTHING = "nothing promises more than the noise of a run"
@@ -100,7 +100,9 @@ def _scored(proposal: Proposal, source: str, spec: JobSpec, objective: Objective
     return dataclasses.replace(proposal, gain=gain)
 
 
-def _switches(case: Case, spec: JobSpec, objective: Objective, model: Model | None) -> Iterator[Proposal]:
+def _switches(
+    case: Case, spec: JobSpec, objective: Objective, model: SpeedModel | None
+) -> Iterator[Proposal]:
     """Yield what the training library can do otherwise."""
     layouts = {} if model is None else moves.layouts(model.measured.layout)
     for each in moves.proposals(case, spec, objective):
@@ -112,14 +114,14 @@ def _switches(case: Case, spec: JobSpec, objective: Objective, model: Model | No
         yield moves.foretold(each, told.low, told.high)
 
 
-def _cures(case: Case, proposed: Sequence[Proposal], model: Model | None) -> Iterator[Proposal]:
+def _cures(case: Case, proposed: Sequence[Proposal], model: SpeedModel | None) -> Iterator[Proposal]:
     """Yield cures that no cause proposes."""
     for each in cure_moves.proposals(case):
         if not any(each.conflicts(other) for other in proposed):
             yield each if model is None else _foretold(each, model)
 
 
-def _foretold(proposal: Proposal, model: Model) -> Proposal:
+def _foretold(proposal: Proposal, model: SpeedModel) -> Proposal:
     """Return a cure with the gain that a model of the job tells, if it knows what the cure does."""
     try:
         told = predictions.forecast(model, proposal.changes)
@@ -129,7 +131,7 @@ def _foretold(proposal: Proposal, model: Model) -> Proposal:
     return dataclasses.replace(proposal, gain=gain, basis=_MODEL_OF_CURE)
 
 
-def _shapes(model: Model, objective: Objective) -> Iterator[Proposal]:
+def _shapes(model: SpeedModel, objective: Objective) -> Iterator[Proposal]:
     """Yield the shapes of the job that are the most promising within the limits."""
     now = shapes.shape(model.job.spec)
     if now is None:
@@ -139,7 +141,7 @@ def _shapes(model: Model, objective: Objective) -> Iterator[Proposal]:
         yield _proposal(model, now, each, objective)
 
 
-def _candidates(model: Model, objective: Objective) -> Iterator[Candidate]:
+def _candidates(model: SpeedModel, objective: Objective) -> Iterator[Candidate]:
     spec = model.job.spec
     # How variables lie depends on nothing else of a shape.
     plans: dict[tuple[int, bool], Plan | None] = {}
@@ -161,7 +163,7 @@ def _candidates(model: Model, objective: Objective) -> Iterator[Candidate]:
         yield Candidate(shape=shape, layout=layout, cores=after.asked_cores)
 
 
-def _plan(model: Model, spec: JobSpec) -> Plan | None:
+def _plan(model: SpeedModel, spec: JobSpec) -> Plan | None:
     """Return how variables lie in another job; None: they cannot lie as it asks for."""
     with contextlib.suppress(InvalidInput):
         return predictions.plan(model, spec)
@@ -176,7 +178,7 @@ def _has_room(plan: Plan, spec: JobSpec) -> bool:
     return max(plan.memory_bytes()) <= _FULL_MEMORY * servers.memory_bytes
 
 
-def _proposal(model: Model, now: Shape, found: Rated, objective: Objective) -> Proposal:
+def _proposal(model: SpeedModel, now: JobShape, found: Rated, objective: Objective) -> Proposal:
     wanted = found.candidate
     told = predictions.forecast_of(model, wanted.layout)
     times = objective.score(1.0, wanted.cores) / objective.score(1.0, model.job.spec.asked_cores)
@@ -190,7 +192,7 @@ def _proposal(model: Model, now: Shape, found: Rated, objective: Objective) -> P
     )
 
 
-def _risks(now: Shape, wanted: Shape) -> Iterator[str]:
+def _risks(now: JobShape, wanted: JobShape) -> Iterator[str]:
     if wanted.workers > now.workers:
         yield _MORE_WORKERS
     if wanted.servers != now.servers or wanted.even != now.even:

@@ -12,14 +12,14 @@ from paceline.model.jobs.runs import Run
 from paceline.model.measures import rates
 from paceline.model.measures.intervals import Interval, training_interval
 from paceline.model.measures.recordings import Recording
-from paceline.model.studies.tunings import Objective, Outcome
+from paceline.model.studies.tunings import Objective, TrialOutcome
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.observing.diagnosis_runs import Look
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.diagnosis_runs import DiagnosisRun
+from paceline.services.observing.look_cache import LookCache
 from paceline.services.studying import trials
 from paceline.specs.edits import edits
 from paceline.tuning import comparisons, judgements
-from paceline.tuning.comparisons import Verdict
+from paceline.tuning.comparisons import VariantVerdict
 
 MOST_RUNS = 6
 #: First steps are slower: so much of the time is left out, but no more than so many seconds.
@@ -50,7 +50,7 @@ class Side:
     seconds: float | None
     speed: Range | None
     times: Range | None
-    verdict: Verdict
+    verdict: VariantVerdict
     learning: str
     loss: float | None
     loss_alike: float | None
@@ -75,7 +75,7 @@ class RunComparison:
     sides: tuple[Side, ...]
 
 
-def compared(jobs: LifeCycle, lookout: Lookout, names: Sequence[str]) -> RunComparison:
+def compared(jobs: LifeCycle, lookout: LookCache, names: Sequence[str]) -> RunComparison:
     """Return runs beside the first of them.
 
     Raises:
@@ -113,15 +113,15 @@ def _trained(recording: Recording) -> Interval | None:
     return Interval(since=found.since + settling, until=found.until)
 
 
-def _outcome(recording: Recording, time: Interval | None) -> Outcome:
+def _outcome(recording: Recording, time: Interval | None) -> TrialOutcome:
     if time is None:
-        return Outcome(asked_cores=recording.run.spec.asked_cores, failure="it made no steps")
+        return TrialOutcome(asked_cores=recording.run.spec.asked_cores, failure="it made no steps")
     found = trials.outcome(recording, since=time.since, until=time.until)
     # Of a job that runs only the latest minutes are read: how many examples came before is not known.
     return found if recording.run.phase.is_final else dataclasses.replace(found, losses=())
 
 
-def _side(look: Look, outcome: Outcome, time: Interval | None, examples: int | None) -> Side:
+def _side(look: DiagnosisRun, outcome: TrialOutcome, time: Interval | None, examples: int | None) -> Side:
     recording = look.recording
     run = recording.run
     qualities = [each.auc for each in recording.evaluations if each.auc is not None]
@@ -131,7 +131,7 @@ def _side(look: Look, outcome: Outcome, time: Interval | None, examples: int | N
         seconds=None if time is None else time.seconds,
         speed=judgements.interval(outcome),
         times=None,
-        verdict=Verdict.BASELINE,
+        verdict=VariantVerdict.BASELINE,
         learning="",
         loss=losses[-1] if losses else None,
         loss_alike=None if examples is None else judgements.loss(outcome, examples),
@@ -159,7 +159,7 @@ def _facts(recording: Recording) -> dict[str, str]:
     return {name: value for name, value in [*recording.facts, *own.items()] if value}
 
 
-def _beside(first: Side, baseline: Outcome, side: Side, outcome: Outcome) -> Side:
+def _beside(first: Side, baseline: TrialOutcome, side: Side, outcome: TrialOutcome) -> Side:
     if side is first:
         return side
     times = None

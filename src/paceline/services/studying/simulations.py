@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterator
 
 from paceline import specs
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.modelling import costs, measurements, simulations
-from paceline.modelling.layouts import Layout
+from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.simulations import Incident
 from paceline.services.studying import predictions
-from paceline.services.studying.predictions import Model
+from paceline.services.studying.predictions import SpeedModel
 from paceline.specs import JobFile
 from paceline.specs.edits import edits
 
@@ -27,7 +27,7 @@ NOTE = "simulated: no replica ran, and the loss is the last one of the job that 
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Scene:
+class SimulatedScene:
     """On what a simulated job runs, and what happens there.
 
     Attributes:
@@ -41,7 +41,7 @@ class Scene:
     input_examples_per_second: float | None = None
 
 
-PLAIN = Scene()
+PLAIN = SimulatedScene()
 
 
 def on_hosts(job: JobFile, file: str) -> JobFile:
@@ -57,7 +57,7 @@ def on_hosts(job: JobFile, file: str) -> JobFile:
     if not isinstance(hosts, list) or not hosts:
         raise InvalidInput(f"{file} lists no hosts", "- {name: host-0, cpu: 8, bandwidth: 10G}")
     try:
-        return specs.parse_job(edits.edited(job.text, [Change(path=("spec", "hosts"), value=hosts)]))
+        return specs.parse_job(edits.edited(job.text, [FieldChange(path=("spec", "hosts"), value=hosts)]))
     except specs.JobFileError as error:
         raise InvalidInput(f"the hosts in {file} are wrong: {error.problems[0].message}") from error
 
@@ -80,7 +80,7 @@ def incident(text: str) -> Incident:
 
 
 def recording(
-    model: Model, job: JobFile, *, seconds: float, seed: int, at: float, scene: Scene = PLAIN
+    model: SpeedModel, job: JobFile, *, seconds: float, seed: int, at: float, scene: SimulatedScene = PLAIN
 ) -> Recording:
     """Return what would be measured of a job of the same model in its first seconds.
 
@@ -135,7 +135,7 @@ def recording(
     )
 
 
-def _placed(incident: Incident, layout: Layout, names: Collection[str]) -> Iterator[Incident]:
+def _placed(incident: Incident, layout: ModelLayout, names: Collection[str]) -> Iterator[Incident]:
     """Yield what an incident is of: what is called so, one trainer, or the trainers of every host."""
     if incident.of in names:
         yield incident

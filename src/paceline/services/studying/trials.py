@@ -19,7 +19,7 @@ from paceline.model.measures import rates
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.studies.tunings import Loss, Outcome
+from paceline.model.studies.tunings import Loss, TrialOutcome
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 from paceline.specs import JobFile
@@ -48,7 +48,7 @@ MEASURED = "is measured"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Doing:
+class TrialActivity:
     """What a trial does now.
 
     Attributes:
@@ -63,15 +63,15 @@ class Doing:
 
 
 #: Is given what a trial does, at each look.
-Tell = Callable[[Doing], None]
+Tell = Callable[[TrialActivity], None]
 
 
-def _silent(doing: Doing) -> None:
+def _silent(doing: TrialActivity) -> None:
     """Say nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Times:
+class TrialTimes:
     """How long a trial takes.
 
     Attributes:
@@ -91,7 +91,7 @@ class Times:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Trained:
+class TrainedTrial:
     """A trial that was measured and goes on.
 
     Attributes:
@@ -101,14 +101,14 @@ class Trained:
         recording: what was known of it then, where that is not kept; None: it is.
     """
 
-    outcome: Outcome
+    outcome: TrialOutcome
     run: Run | None = None
     span: tuple[float, float] | None = None
     recording: Recording | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Bed:
+class TrialRunner:
     """Where trials of a study run.
 
     Attributes:
@@ -121,13 +121,13 @@ class Bed:
     jobs: LifeCycle
     base: Path
     study: str
-    times: Times
+    times: TrialTimes
 
-    def measure(self, source: str, name: str, tell: Tell = _silent) -> Outcome:
+    def measure(self, source: str, name: str, tell: Tell = _silent) -> TrialOutcome:
         """Run a job file for a while; return what was measured (see `record`)."""
         return self.record(source, name, tell)[0]
 
-    def record(self, source: str, name: str, tell: Tell = _silent) -> tuple[Outcome, Recording | None]:
+    def record(self, source: str, name: str, tell: Tell = _silent) -> tuple[TrialOutcome, Recording | None]:
         """Run a job file for a while; return what was measured, and all that was known of the run when it
         trained (None: it did not). Its run stays, stopped.
 
@@ -148,7 +148,7 @@ class Bed:
         return outcome(found, since=measured.span[0], until=measured.span[1]), found
 
     @contextlib.contextmanager
-    def measuring(self, source: str, name: str, tell: Tell = _silent) -> Iterator[Trained]:
+    def measuring(self, source: str, name: str, tell: Tell = _silent) -> Iterator[TrainedTrial]:
         """Run a job file for as long as this lasts, and at least until it was measured; stop it in the end.
 
         Raises:
@@ -160,20 +160,22 @@ class Bed:
         # It must not end by itself while it is measured.
         with self._run(job, name, {"epochs": _EPOCHS, "max_steps": None}, tell) as run:
             if isinstance(run, str):
-                yield Trained(outcome=Outcome(asked_cores=asked, failure=run))
+                yield TrainedTrial(outcome=TrialOutcome(asked_cores=asked, failure=run))
                 return
             span = self._measured(run, tell)
             if span is None:
                 failure = _reason(self.jobs.get(name))
-                yield Trained(outcome=Outcome(asked_cores=run.spec.asked_cores, failure=failure))
+                yield TrainedTrial(outcome=TrialOutcome(asked_cores=run.spec.asked_cores, failure=failure))
                 return
             try:
                 kept = None if self.jobs.keeps else recordings.whole(self.jobs, name)
             except EngineError as error:
-                yield Trained(outcome=Outcome(asked_cores=run.spec.asked_cores, failure=error.message))
+                yield TrainedTrial(
+                    outcome=TrialOutcome(asked_cores=run.spec.asked_cores, failure=error.message)
+                )
                 return
             found = outcome(kept or self.jobs.recording(name), since=span[0], until=span[1])
-            yield Trained(outcome=found, run=run, span=span, recording=kept)
+            yield TrainedTrial(outcome=found, run=run, span=span, recording=kept)
 
     def _measured(self, run: Run, tell: Tell) -> tuple[float, float] | None:
         """Wait until a run was measured; return between which moments. None: it does not train."""
@@ -196,7 +198,7 @@ class Bed:
 
     def measure_and_learn(
         self, source: str, name: str, examples: int, tell: Tell = _silent
-    ) -> tuple[Outcome, float | None]:
+    ) -> tuple[TrialOutcome, float | None]:
         """Measure a run of so many examples while it trains; return that, and the AUC that it comes to.
 
         It has to train for long enough: see `outlasts`.
@@ -222,9 +224,9 @@ class Bed:
 
     def _learn(
         self, source: str, name: str, examples: int, tell: Tell, *, is_measured: bool
-    ) -> tuple[Outcome, float | None]:
+    ) -> tuple[TrialOutcome, float | None]:
         job = specs.parse_job(source)
-        nothing = Outcome(asked_cores=job.spec.asked_cores, failure="it did not train")
+        nothing = TrialOutcome(asked_cores=job.spec.asked_cores, failure="it did not train")
         size = batch_size(job.spec)
         if size is None:
             return nothing, None
@@ -247,7 +249,7 @@ class Bed:
         Gives the run, or why it could not be submitted.
         """
         spec = self._trial(job.spec, name, training)
-        tell(Doing(what="starts"))
+        tell(TrialActivity(what="starts"))
         with contextlib.suppress(NotFound):
             self.jobs.delete(name, force=True)
         with contextlib.ExitStack() as stack:
@@ -287,7 +289,7 @@ def batch_size(spec: JobSpec) -> int | None:
 
 
 def trained(
-    jobs: LifeCycle, run: Run, times: Times, *, after: float = 0.0, tell: Tell = _silent
+    jobs: LifeCycle, run: Run, times: TrialTimes, *, after: float = 0.0, tell: Tell = _silent
 ) -> float | None:
     """Return the moment from which on all trainers make steps; None: they never do.
 
@@ -307,12 +309,14 @@ def trained(
         made = {each.replica for each in steps if each.steps and each.at > after}
         if wanted <= made:
             return jobs.clock()
-        tell(Doing(what="starts", detail=f"{len(wanted & made)} of {len(wanted)} trainers make steps"))
+        tell(
+            TrialActivity(what="starts", detail=f"{len(wanted & made)} of {len(wanted)} trainers make steps")
+        )
         time.sleep(_POLL_SECONDS)
     return None
 
 
-def measured(jobs: LifeCycle, run: Run, since: float, times: Times, *, tell: Tell = _silent) -> float:
+def measured(jobs: LifeCycle, run: Run, since: float, times: TrialTimes, *, tell: Tell = _silent) -> float:
     """Wait until enough was measured from a moment on; return until when all of it is known."""
     while True:
         now = jobs.clock() - jobs.DELAY_SECONDS
@@ -329,13 +333,13 @@ def measured(jobs: LifeCycle, run: Run, since: float, times: Times, *, tell: Tel
         time.sleep(_POLL_SECONDS)
 
 
-def _measuring(steps: Sequence[StepReport], passed: float, times: Times) -> Doing:
+def _measuring(steps: Sequence[StepReport], passed: float, times: TrialTimes) -> TrialActivity:
     """Return how far a measurement is: how fast the job is so far."""
     done = sum(each.steps or 0 for each in steps)
     if passed <= 0 or not done:
-        return Doing(what=MEASURED)
+        return TrialActivity(what=MEASURED)
     left = max(times.window_seconds - passed, (_LEAST_STEPS - done) * passed / done)
-    return Doing(
+    return TrialActivity(
         what=MEASURED,
         detail=f"{sum(each.examples or 0 for each in steps) / passed:,.0f} examples/s",
         seconds_left=max(0.0, min(left, _MOST_TIMES * times.window_seconds - passed)),
@@ -371,9 +375,9 @@ def _learnt(jobs: LifeCycle, run: Run, examples: int, tell: Tell) -> None:
         if done > _MOST_EXAMPLES * examples:
             return
         if done < examples:
-            tell(Doing(what="learns", detail=f"{done:,} of {examples:,} examples"))
+            tell(TrialActivity(what="learns", detail=f"{done:,} of {examples:,} examples"))
         else:
-            tell(Doing(what="is evaluated", detail=f"after {examples:,} examples"))
+            tell(TrialActivity(what="is evaluated", detail=f"after {examples:,} examples"))
         time.sleep(_POLL_SECONDS)
 
 
@@ -384,18 +388,18 @@ def _reason(run: Run) -> str:
 
 def _end(jobs: LifeCycle, name: str, tell: Tell) -> None:
     run = jobs.get(name)
-    tell(Doing(what="ends"))
+    tell(TrialActivity(what="ends"))
     if not run.phase.is_final:
         jobs.stop(name)
     jobs.wait(name)
 
 
-def outcome(recording: Recording, *, since: float, until: float) -> Outcome:
+def outcome(recording: Recording, *, since: float, until: float) -> TrialOutcome:
     """Return what was measured of a run between two moments (Unix seconds)."""
     spec = recording.run.spec
     case = Case.of(recording)
     made = speeds(recording.steps, since, until)
-    return Outcome(
+    return TrialOutcome(
         examples_per_second=made if any(made) else (),
         asked_cores=spec.asked_cores,
         used_cores=rates.total(each.cpu_cores for each in case.snapshot.replicas),

@@ -19,11 +19,19 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Judgement, Objective, Outcome, Pair, Quality, Trial, Tuning
+from paceline.model.studies.tunings import (
+    FinalPair,
+    Judgement,
+    Objective,
+    Quality,
+    Trial,
+    TrialOutcome,
+    Tuning,
+)
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 from paceline.services.studying import probes, proposals, trials, turns
-from paceline.services.studying.trials import Bed, Doing, Times
+from paceline.services.studying.trials import TrialActivity, TrialRunner, TrialTimes
 from paceline.specs.edits import edits
 from paceline.stores import Store
 from paceline.tuning import judgements, proofs, searches
@@ -36,7 +44,7 @@ _LEARNING_TIMES, _LEAST_EXAMPLES, _MOST_SECONDS = 10.0, 250_000, 240.0
 _BEFORE, _AFTER = "before", "after"
 
 #: Is given how far a search is, and what goes on; None: its last trial is done.
-Tell = Callable[[Tuning, Doing | None], None]
+Tell = Callable[[Tuning, TrialActivity | None], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +61,7 @@ class Effort:
 
     trials: int
     pairs: int
-    times: Times
+    times: TrialTimes
     anew: bool
     examples: int | None = None
 
@@ -72,7 +80,7 @@ class Tuner:
 
     jobs: LifeCycle
     store: Store
-    times: Times = dataclasses.field(default_factory=Times)
+    times: TrialTimes = dataclasses.field(default_factory=TrialTimes)
     by_turns: bool = True
     tell: Tell = lambda _, __: None
 
@@ -106,7 +114,7 @@ class Tuner:
                     f"paceline why {tuning.finished[0].run}",
                 )
             return self._tried(tuning, Trial(number=0, run=f"{tuning.name}-0", source=tuning.source))
-        self.tell(tuning, Doing(what="what to change next is computed"))
+        self.tell(tuning, TrialActivity(what="what to change next is computed"))
         chosen = searches.chosen(tuning, self._proposed(tuning, best))
         if not chosen:
             return dataclasses.replace(tuning, ended=searches.NOTHING)
@@ -177,7 +185,7 @@ class Tuner:
                 run.name,
                 as_is,
                 wanted,
-                probes.Times.of(self.jobs, most=self.times.most_seconds),
+                probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds),
                 functools.partial(self._tell_turn, under_way),
             )
             judgement = judgements.in_turns(tuning.objective, found.before, found.after)
@@ -191,7 +199,7 @@ class Tuner:
         return tuning
 
     def _tell_turn(self, tuning: Tuning, said: str) -> None:
-        self.tell(tuning, Doing(what="is tried in turn", detail=said))
+        self.tell(tuning, TrialActivity(what="is tried in turn", detail=said))
 
     def _turn(self, tuning: Tuning, best: Trial, name: str) -> Proposal | None:
         """Return what is tried next within the run of the best trial; None: nothing is left for that."""
@@ -238,7 +246,7 @@ class Tuner:
             # The sides change places each time: a machine that grows slower favours neither.
             order = (_BEFORE, _AFTER) if number % 2 else (_AFTER, _BEFORE)
             found = {side: self._side(tuning, side, sides[side], examples, auc) for side in order}
-            pair = Pair(before=found[_BEFORE], after=found[_AFTER])
+            pair = FinalPair(before=found[_BEFORE], after=found[_AFTER])
             tuning = self._saved(dataclasses.replace(tuning, pairs=(*tuning.pairs, pair)))
         if pairs and tuning.quality is None:
             for side in [each for each in sides if each not in auc]:
@@ -250,7 +258,7 @@ class Tuner:
 
     def _side(
         self, tuning: Tuning, side: str, trial: Trial, examples: int, auc: dict[str, float | None]
-    ) -> Outcome:
+    ) -> TrialOutcome:
         """Run one side of a pair; return what was measured.
 
         One that is so slow that it is measured before it has learnt what it should learns in the same run.
@@ -271,14 +279,14 @@ class Tuner:
         outcome, auc[side] = bed.measure_and_learn(trial.source, _run(tuning, side), examples, tell)
         return outcome
 
-    def _teller(self, tuning: Tuning, side: str) -> Callable[[Doing], None]:
+    def _teller(self, tuning: Tuning, side: str) -> Callable[[TrialActivity], None]:
         said = "the job as it came" if side == _BEFORE else "the best one"
         return lambda doing: self.tell(tuning, dataclasses.replace(doing, what=f"proof: {said} {doing.what}"))
 
-    def _bed(self, tuning: Tuning) -> Bed:
-        return Bed(jobs=self.jobs, base=Path(tuning.base), study=tuning.name, times=self.times)
+    def _bed(self, tuning: Tuning) -> TrialRunner:
+        return TrialRunner(jobs=self.jobs, base=Path(tuning.base), study=tuning.name, times=self.times)
 
-    def _judged(self, tuning: Tuning, found: Outcome) -> Judgement | None:
+    def _judged(self, tuning: Tuning, found: TrialOutcome) -> Judgement | None:
         best = tuning.best
         if best is None or best.outcome is None:
             return None
@@ -294,7 +302,7 @@ def _run(tuning: Tuning, side: str) -> str:
     return f"{tuning.name}-{side}"
 
 
-def _examples(tuning: Tuning, times: Times) -> int:
+def _examples(tuning: Tuning, times: TrialTimes) -> int:
     """Return how many examples both sides learn from, by what the slower one trains on meanwhile."""
     slowest = min(each.outcome.speed for each in (tuning.first, tuning.best) if each and each.outcome)
     wanted = max(_LEAST_EXAMPLES, slowest * times.window_seconds * _LEARNING_TIMES)

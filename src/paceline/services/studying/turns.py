@@ -15,8 +15,8 @@ from paceline.errors import Conflict
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures.probes import Unit
-from paceline.model.studies.tunings import Outcome
+from paceline.model.measures.probes import RateUnit
+from paceline.model.studies.tunings import TrialOutcome
 from paceline.probing import windows
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes
@@ -29,8 +29,8 @@ TURNS = 3
 class Tried:
     """What was measured: windows of both sides, in the order of their turns."""
 
-    before: Outcome
-    after: Outcome
+    before: TrialOutcome
+    after: TrialOutcome
 
 
 def is_possible(jobs: LifeCycle, run: Run, before: JobSpec, after: JobSpec) -> bool:
@@ -51,7 +51,7 @@ def tried(
     name: str,
     before: JobSpec,
     after: JobSpec,
-    times: probes.Times,
+    times: probes.ProbeTimes,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Tried:
     """Let a job that runs have what another job file says for some seconds, in turn with what it has.
@@ -91,15 +91,15 @@ def tried(
     time.sleep(times.known)
     steps = jobs.recording(name, since=began_at).steps
     speeds = [
-        tuple(windows.rate(Unit.EXAMPLES, steps, (), *span) or 0.0 for span in spans) for spans in sides
+        tuple(windows.rate(RateUnit.EXAMPLES, steps, (), *span) or 0.0 for span in spans) for spans in sides
     ]
     return Tried(
-        before=Outcome(examples_per_second=speeds[0], asked_cores=before.asked_cores),
-        after=Outcome(examples_per_second=speeds[1], asked_cores=after.asked_cores),
+        before=TrialOutcome(examples_per_second=speeds[0], asked_cores=before.asked_cores),
+        after=TrialOutcome(examples_per_second=speeds[1], asked_cores=after.asked_cores),
     )
 
 
-def _window(jobs: LifeCycle, times: probes.Times) -> tuple[float, float]:
+def _window(jobs: LifeCycle, times: probes.ProbeTimes) -> tuple[float, float]:
     since = jobs.clock()
     time.sleep(times.window)
     return since, jobs.clock()

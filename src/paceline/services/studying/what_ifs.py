@@ -10,14 +10,14 @@ from typing import Any
 
 from paceline.errors import EngineError, InvalidInput
 from paceline.model import quantities
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.variables.variable_plans import Plan
 from paceline.modelling import forecasts
 from paceline.modelling.forecasts import Forecast
 from paceline.services.studying import predictions
-from paceline.services.studying.predictions import Model
+from paceline.services.studying.predictions import SpeedModel
 from paceline.tuning import shapes
-from paceline.tuning.shapes import Shape
+from paceline.tuning.shapes import JobShape
 
 #: Numbers of replicas on a curve; up to so many times as many as there are, and at least up to so many.
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
@@ -52,16 +52,16 @@ class WhatIf:
         knee: the value from which on more brings little.
     """
 
-    now: Shape
-    wanted: Shape
+    now: JobShape
+    wanted: JobShape
     told: Forecast
-    changes: tuple[Change, ...]
+    changes: tuple[FieldChange, ...]
     field: str
     points: tuple[Point, ...]
     knee: float
 
 
-def shape(model: Model) -> Shape:
+def shape(model: SpeedModel) -> JobShape:
     """Return the shape of a job that was measured.
 
     Raises:
@@ -76,7 +76,7 @@ def shape(model: Model) -> Shape:
     return found
 
 
-def what_if(model: Model, wanted: Shape, field: str) -> WhatIf:
+def what_if(model: SpeedModel, wanted: JobShape, field: str) -> WhatIf:
     """Return what a shape would bring, and a curve through it.
 
     Raises:
@@ -98,7 +98,7 @@ def what_if(model: Model, wanted: Shape, field: str) -> WhatIf:
     )
 
 
-def _points(model: Model, now: Shape, wanted: Shape, field: str) -> Iterator[Point]:
+def _points(model: SpeedModel, now: JobShape, wanted: JobShape, field: str) -> Iterator[Point]:
     plans: dict[tuple[int, bool], Plan | None] = {}
     for value in _values(getattr(now, field), getattr(wanted, field)):
         one: dict[str, Any] = {field: value}

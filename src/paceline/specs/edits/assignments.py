@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.roles import Role
 
 #: More values than that are more than a user reads.
@@ -19,7 +19,7 @@ _RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _EXAMPLE = "write it as ps.replicas=4, worker.cpu=500m or training.partitioning.strategy=none"
 
 
-def change(text: str) -> Change:
+def change(text: str) -> FieldChange:
     """Return the change that ``FIELD=VALUE`` asks for.
 
     A field is a path below ``spec``; one that begins with a role is of that role. A value is YAML; none at
@@ -46,7 +46,7 @@ def change(text: str) -> Change:
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
     if is_huge:
         raise InvalidInput(f"{field} has a number that nothing has so many of", _EXAMPLE)
-    return Change(path=where, value=data)
+    return FieldChange(path=where, value=data)
 
 
 def _has_huge(data: Any) -> bool:
@@ -75,7 +75,7 @@ def path(field: str) -> tuple[str, ...]:
     return parts if parts[0] == "spec" else ("spec", *parts)
 
 
-def several(text: str) -> tuple[Change, ...]:
+def several(text: str) -> tuple[FieldChange, ...]:
     """Return the changes that ``FIELD=FIRST..LAST`` or ``FIELD=VALUE,VALUE`` asks for, one for each value.
 
     Raises:

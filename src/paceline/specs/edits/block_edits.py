@@ -11,8 +11,8 @@ import yaml
 from paceline.specs.edits import flow_edits
 from paceline.specs.yaml_text import comments, syntax_trees, writings
 from paceline.specs.yaml_text.splices import Splice
-from paceline.specs.yaml_text.syntax_trees import Pair, Tree
-from paceline.specs.yaml_text.writings import Style
+from paceline.specs.yaml_text.syntax_trees import KeyValue, Tree
+from paceline.specs.yaml_text.writings import YamlStyle
 
 
 def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iterator[Splice]:
@@ -27,7 +27,7 @@ def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iter
     yield Splice(at, at, _below(tree, lines))
 
 
-def setting(tree: Tree, node: yaml.MappingNode, pair: Pair, value: Any) -> Iterator[Splice]:
+def setting(tree: Tree, node: yaml.MappingNode, pair: KeyValue, value: Any) -> Iterator[Splice]:
     """Yield what gives a field another value."""
     style, old = _style(tree), pair.value
     colon = pair.colon_end or pair.end
@@ -49,7 +49,7 @@ def setting(tree: Tree, node: yaml.MappingNode, pair: Pair, value: Any) -> Itera
         yield Splice(line_end, line_end, _below(tree, lines))
 
 
-def removal(tree: Tree, node: yaml.MappingNode, pair: Pair) -> Iterator[Splice]:
+def removal(tree: Tree, node: yaml.MappingNode, pair: KeyValue) -> Iterator[Splice]:
     """Yield what leaves out a field that is not the only one."""
     pairs = tree.pairs(node)
     above = pairs[pair.index - 1].end if pair.index else 0
@@ -84,7 +84,7 @@ def _is_written_on_a_line(node: yaml.MappingNode, value: Any) -> bool:
     return is_flat and bool(beside) and all(each.flow_style for each in beside)
 
 
-def _block(pair: Pair, value: Any, style: Style) -> list[str]:
+def _block(pair: KeyValue, value: Any, style: YamlStyle) -> list[str]:
     column = syntax_trees.column(pair.key)
     if isinstance(value, dict):
         return list(writings.block(value, column + style.step, style))
@@ -93,7 +93,7 @@ def _block(pair: Pair, value: Any, style: Style) -> list[str]:
     return list(writings.block(value, column + style.item_step, style))
 
 
-def _style(tree: Tree) -> Style:
+def _style(tree: Tree) -> YamlStyle:
     """Return by how much blocks stand further in: as most of the file's do."""
     steps: collections.Counter[int] = collections.Counter()
     item_steps: collections.Counter[int] = collections.Counter()
@@ -102,7 +102,7 @@ def _style(tree: Tree) -> Style:
             if _is_block(value) and value.start_mark.line > key.start_mark.line:
                 steps_of = steps if isinstance(value, yaml.MappingNode) else item_steps
                 steps_of[syntax_trees.column(value) - syntax_trees.column(key)] += 1
-    return Style(
+    return YamlStyle(
         step=max(steps, key=steps.__getitem__, default=2),
         item_step=max(item_steps, key=item_steps.__getitem__, default=0),
     )

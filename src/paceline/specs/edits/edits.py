@@ -19,13 +19,13 @@ from typing import Any
 
 import yaml
 
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.specs.edits import block_edits, flow_edits
 from paceline.specs.yaml_text import documents, problems, syntax_trees, writings
-from paceline.specs.yaml_text.documents import Kind, Scalar
+from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 from paceline.specs.yaml_text.splices import spliced
-from paceline.specs.yaml_text.syntax_trees import Alias, Pair
-from paceline.specs.yaml_text.writings import Style
+from paceline.specs.yaml_text.syntax_trees import Alias, KeyValue
+from paceline.specs.yaml_text.writings import YamlStyle
 
 _FILE = "job.yaml"
 #: Mappings that mean something when they are empty; so does each role.
@@ -35,7 +35,7 @@ _BY_HAND = "change it by hand"
 Path = tuple[str, ...]
 
 
-def edited(source: str, changes: Sequence[Change], file: str = _FILE) -> str:
+def edited(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
     """Return the text of a job file with changes made, one after the other.
 
     Args:
@@ -57,7 +57,7 @@ def edited(source: str, changes: Sequence[Change], file: str = _FILE) -> str:
     return mark + text
 
 
-def diff(source: str, changes: Sequence[Change], file: str = _FILE) -> str:
+def diff(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
     """Return what `edited` changes as a unified diff with two lines around; empty: nothing.
 
     Raises:
@@ -75,7 +75,7 @@ def difference(before: str, after: str, file: str = _FILE) -> str:
     )
 
 
-def listed(source: str, changes: Sequence[Change], file: str = _FILE) -> tuple[str, ...]:
+def listed(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> tuple[str, ...]:
     """Return a line for each change, such as ``spec.roles.ps.cpu: 500m -> 1``.
 
     Raises:
@@ -103,7 +103,7 @@ def _read(source: str, file: str) -> documents.Document:
     return document
 
 
-def _ordered(changes: Sequence[Change]) -> list[Change]:
+def _ordered(changes: Sequence[FieldChange]) -> list[FieldChange]:
     """Return what is set before what is left out, so that no mapping is empty in between."""
     sets = [each for each in changes if each.value is not None]
     leaves = [each for each in changes if each.value is None]
@@ -168,7 +168,7 @@ class _Edit:
         edits = flow_edits if node.flow_style else block_edits
         return spliced(self._text, edits.insertion(self._tree, node, path[-1], value))
 
-    def _changed(self, node: yaml.MappingNode, pair: Pair, path: Path, value: Any) -> str:
+    def _changed(self, node: yaml.MappingNode, pair: KeyValue, path: Path, value: Any) -> str:
         own, shared = pair.value, self._tree.shared
         if isinstance(value, dict) and value and isinstance(own, yaml.MappingNode) and id(own) not in shared:
             return self._set_within(path, value)
@@ -194,7 +194,7 @@ class _Edit:
             text, document = _Edit(text, document).verified((*path, name), item)
         return text
 
-    def _is_explicit(self, node: yaml.MappingNode, pair: Pair) -> bool:
+    def _is_explicit(self, node: yaml.MappingNode, pair: KeyValue) -> bool:
         """Whether something stands before a key: a question mark, most often."""
         if node.flow_style:
             return self._text[: pair.start].rstrip().endswith("?")
@@ -236,5 +236,5 @@ def _is_needed(path: Path) -> bool:
 
 
 def _said(data: Any) -> str:
-    is_nothing = data is None or (isinstance(data, Scalar) and data.kind is Kind.NULL)
-    return "not set" if is_nothing else writings.line(data, Style())
+    is_nothing = data is None or (isinstance(data, Scalar) and data.kind is ScalarKind.NULL)
+    return "not set" if is_nothing else writings.line(data, YamlStyle())

@@ -12,8 +12,8 @@ import yaml
 from paceline.specs.yaml_text import comments, syntax_trees, writings
 from paceline.specs.yaml_text.documents import Scalar
 from paceline.specs.yaml_text.splices import Splice
-from paceline.specs.yaml_text.syntax_trees import Pair, Tree
-from paceline.specs.yaml_text.writings import Style
+from paceline.specs.yaml_text.syntax_trees import KeyValue, Tree
+from paceline.specs.yaml_text.writings import YamlStyle
 
 _COLON = re.compile(r" *: +")
 _COMMA = re.compile(r" *, *")
@@ -43,7 +43,7 @@ def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iter
         yield Splice(line_end, line_end, f"{tree.line_break}{indent}{field}{'' if comma is None else ','}")
 
 
-def setting(tree: Tree, node: yaml.MappingNode, pair: Pair, value: Any) -> Iterator[Splice]:
+def setting(tree: Tree, node: yaml.MappingNode, pair: KeyValue, value: Any) -> Iterator[Splice]:
     """Yield what gives a field another value."""
     style = _style(tree, node)
     if pair.colon_end is None:
@@ -54,7 +54,7 @@ def setting(tree: Tree, node: yaml.MappingNode, pair: Pair, value: Any) -> Itera
         yield Splice(syntax_trees.start(pair.value), pair.end, replacement(pair, value, style))
 
 
-def replacement(pair: Pair, value: Any, style: Style) -> str:
+def replacement(pair: KeyValue, value: Any, style: YamlStyle) -> str:
     """Return a value on one line, a text with the quotes that the one before it has."""
     quote = pair.value.style if isinstance(pair.value, yaml.ScalarNode) else None
     if isinstance(value, Scalar):
@@ -62,7 +62,7 @@ def replacement(pair: Pair, value: Any, style: Style) -> str:
     return writings.line(value, style)
 
 
-def removal(tree: Tree, node: yaml.MappingNode, pair: Pair) -> Iterator[Splice]:
+def removal(tree: Tree, node: yaml.MappingNode, pair: KeyValue) -> Iterator[Splice]:
     """Yield what leaves out a field that is not the only one."""
     pairs = tree.pairs(node)
     is_last = pair.index == len(pairs) - 1
@@ -84,7 +84,7 @@ def removal(tree: Tree, node: yaml.MappingNode, pair: Pair) -> Iterator[Splice]:
         yield Splice(pair.start, behind)
 
 
-def _style(tree: Tree, node: yaml.MappingNode) -> Style:
+def _style(tree: Tree, node: yaml.MappingNode) -> YamlStyle:
     """Return how a mapping is written; an empty one is like the whole file."""
     if not node.value and isinstance(tree.root, yaml.MappingNode) and tree.root.flow_style:
         node = tree.root
@@ -96,4 +96,4 @@ def _style(tree: Tree, node: yaml.MappingNode) -> Style:
     colon = next((each for each in colons if _COLON.fullmatch(each) or (is_json and each == ":")), ": ")
     gaps = [tree.text[a.end : b.start] for a, b in itertools.pairwise(pairs)]
     comma = next((each for each in gaps if _COMMA.fullmatch(each)), "," if colon == ":" else ", ")
-    return Style(is_json=is_json, colon=colon, comma=comma)
+    return YamlStyle(is_json=is_json, colon=colon, comma=comma)

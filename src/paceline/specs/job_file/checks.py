@@ -106,7 +106,7 @@ def _problem(document: documents.Document, root: Root, detail: ErrorDetails) -> 
 
 def _described(given: object) -> str:
     if isinstance(given, documents.Scalar):
-        if given.kind is documents.Kind.NULL:
+        if given.kind is documents.ScalarKind.NULL:
             return "there is no value"
         return f"this is {problems.shown(given.text)}"
     return "this is a list" if isinstance(given, list) else "this is a mapping"

@@ -109,20 +109,20 @@ def _code(section: shapes.CodeSection | None) -> code_sources.Code | None:
     )
 
 
-def _placement(section: shapes.PlacementSection | None) -> placements.Placement:
+def _placement(section: shapes.PlacementSection | None) -> placements.PodPlacement:
     if section is None:
-        return placements.Placement()
-    return placements.Placement(
+        return placements.PodPlacement()
+    return placements.PodPlacement(
         strategy=section.strategy or placements.PlacementStrategy.ANY,
         node_selector=dict(section.node_selector),
         tolerations=tuple(placements.Toleration(**t.model_dump()) for t in section.tolerations),
     )
 
 
-def _scheduling(section: shapes.SchedulingSection | None) -> job_specs.Scheduling:
+def _scheduling(section: shapes.SchedulingSection | None) -> job_specs.SchedulingSpec:
     if section is None:
-        return job_specs.Scheduling()
-    return job_specs.Scheduling(
+        return job_specs.SchedulingSpec()
+    return job_specs.SchedulingSpec(
         fit=section.fit or job_specs.FitPolicy.HOLD, priority=section.priority, queue=section.queue
     )
 
@@ -349,7 +349,7 @@ def _schedules(document: documents.Document, spec: shapes.SpecSection) -> Found:
     for key in ("optimizer", "wide_optimizer"):
         optimizer = getattr(spec.training, key, None)
         if optimizer is not None and optimizer.schedule is not None:
-            schedule = schedules.Schedule(**optimizer.schedule.model_dump(exclude_unset=True))
+            schedule = schedules.LearningRateSchedule(**optimizer.schedule.model_dump(exclude_unset=True))
             conflict = schedule.conflict()
             if conflict is not None:
                 yield document.problem(("spec", "training", key, "schedule"), conflict, key=True)

@@ -152,7 +152,7 @@ def _growth(growth: job_specs.MemoryGrowth | None) -> dict[str, Any]:
     return _given({"factor": growth.factor, "cap": _bytes(growth.cap_bytes)}) if growth is not None else {}
 
 
-def _placement(placement: placements.Placement) -> dict[str, Any]:
+def _placement(placement: placements.PodPlacement) -> dict[str, Any]:
     any_host = placement.strategy is placements.PlacementStrategy.ANY
     return _given(
         {
@@ -163,8 +163,8 @@ def _placement(placement: placements.Placement) -> dict[str, Any]:
     )
 
 
-def _scheduling(scheduling: job_specs.Scheduling) -> dict[str, Any]:
-    default = job_specs.Scheduling()
+def _scheduling(scheduling: job_specs.SchedulingSpec) -> dict[str, Any]:
+    default = job_specs.SchedulingSpec()
     return _given(
         {
             "fit": None if scheduling.fit is default.fit else str(scheduling.fit),

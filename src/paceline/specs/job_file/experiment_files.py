@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from paceline.errors import InvalidInput
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs import job_specs
 from paceline.model.studies import experiments
 from paceline.model.studies.experiments import Experiment, Variant
@@ -26,15 +26,15 @@ MOST_RUNS = 1000
 _HINT = "docs/experiments.md shows one"
 
 
-def _changes(value: object) -> tuple[Change, ...]:
+def _changes(value: object) -> tuple[FieldChange, ...]:
     if not isinstance(value, dict):
         raise fields.wrong("a mapping of fields to values is wanted, such as {ps.replicas: 4}")
     return tuple(_change(field, plan_files.plain(each)) for field, each in value.items())
 
 
-def _change(field: str, value: Any) -> Change:
+def _change(field: str, value: Any) -> FieldChange:
     try:
-        return Change(path=assignments.path(field), value=value)
+        return FieldChange(path=assignments.path(field), value=value)
     except InvalidInput as error:
         raise fields.wrong(error.message) from error
 
@@ -52,7 +52,7 @@ def _values(value: object) -> tuple[tuple[str, Any], ...]:
 
 _ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((job_specs.API_VERSION,))]
 _Kind = Annotated[Literal["Experiment"], fields.choice((KIND,))]
-_Changes = Annotated[tuple[Change, ...], fields.Leaf(_changes, {"type": "object"})]
+_Changes = Annotated[tuple[FieldChange, ...], fields.Leaf(_changes, {"type": "object"})]
 _Values = Annotated[tuple[tuple[str, Any], ...], fields.Leaf(_values, {"type": "array"})]
 _Repeats = Annotated[int, fields.whole(1, 100)]
 _Seconds = Annotated[float, fields.Leaf(fields.number(0, 86_400, above=True), {"type": "number"})]

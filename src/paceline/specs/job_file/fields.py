@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from paceline.model import quantities
 from paceline.model.jobs import job_specs, placements
 from paceline.specs.yaml_text import problems
-from paceline.specs.yaml_text.documents import Kind, Scalar
+from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", re.ASCII)
 _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*", re.ASCII)
@@ -79,9 +79,9 @@ def leaf(value: object, wanted: str) -> Scalar:
 def text(value: object, wanted: str = "text") -> str:
     """Return text; numbers as they were written, but nothing that YAML takes for a boolean."""
     scalar = leaf(value, wanted)
-    if scalar.kind is Kind.NULL:
+    if scalar.kind is ScalarKind.NULL:
         raise wrong(f"there is no value; {wanted} is wanted")
-    if scalar.kind is Kind.BOOLEAN:
+    if scalar.kind is ScalarKind.BOOLEAN:
         raise wrong(
             f"{problems.shown(scalar.text)} is a boolean to YAML; {wanted} is wanted: "
             f"write {problems.quoted(scalar.text)}"
@@ -92,7 +92,7 @@ def text(value: object, wanted: str = "text") -> str:
 def as_written(value: object) -> str:
     """Return the value of an environment variable: text, number or boolean as written."""
     scalar = leaf(value, "text, a number or a boolean")
-    if scalar.kind is Kind.NULL:
+    if scalar.kind is ScalarKind.NULL:
         raise wrong('there is no value; write "" for an empty one')
     return scalar.text
 
@@ -205,7 +205,7 @@ def _git_url(value: object) -> str:
 
 def _boolean(value: object) -> bool:
     scalar = leaf(value, "true or false")
-    if scalar.kind is not Kind.BOOLEAN:
+    if scalar.kind is not ScalarKind.BOOLEAN:
         raise wrong(f"{problems.shown(scalar.text)} is not true or false")
     return scalar.text.lower() in _TRUE
 
@@ -215,7 +215,7 @@ def integer(low: int, high: int) -> Callable[[object], int]:
 
     def check(value: object) -> int:
         scalar = leaf(value, "a whole number")
-        if scalar.kind is Kind.TEXT or not _INTEGER.fullmatch(scalar.text):
+        if scalar.kind is ScalarKind.TEXT or not _INTEGER.fullmatch(scalar.text):
             raise wrong(f"{problems.shown(scalar.text)} is not a whole number from {low} to {high}")
         number = int(scalar.text)
         if not low <= number <= high:
@@ -277,13 +277,13 @@ def auto_or_count(value: object) -> int:
     scalar = leaf(value, "auto or a whole number")
     if scalar.text == "auto":
         return 0
-    if scalar.kind is not Kind.INTEGER or not _INTEGER.fullmatch(scalar.text):
+    if scalar.kind is not ScalarKind.INTEGER or not _INTEGER.fullmatch(scalar.text):
         raise wrong(f"{problems.shown(scalar.text)} is not auto or a whole number from 1 to 4096")
     return integer(1, 4096)(scalar)
 
 
 def _command(value: object) -> list[str]:
-    if isinstance(value, Scalar) and value.kind is not Kind.NULL:
+    if isinstance(value, Scalar) and value.kind is not ScalarKind.NULL:
         example = f"[sh, -c, {problems.quoted(value.text)}]"
         raise wrong(f"a command is a list of words, not one text; for a shell line write {example}")
     if not isinstance(value, list):

@@ -33,7 +33,7 @@ class JobFile:
         """Where the file is; ``working_dir`` counts from its folder."""
         return pathlib.Path(self.file)
 
-    def position(self, path: documents.Path, *, key: bool = False) -> findings.Position:
+    def position(self, path: documents.Path, *, key: bool = False) -> findings.TextPosition:
         """Return where a field such as ``("spec", "roles", "ps", "cpu")`` stands, or the nearest above it.
 
         Args:

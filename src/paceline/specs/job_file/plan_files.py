@@ -60,9 +60,9 @@ def plain(data: object) -> Any:
 
 
 def _leaf(scalar: documents.Scalar) -> str | float | bool | None:
-    if scalar.kind is documents.Kind.NULL:
+    if scalar.kind is documents.ScalarKind.NULL:
         return None
-    if scalar.kind is documents.Kind.BOOLEAN:
+    if scalar.kind is documents.ScalarKind.BOOLEAN:
         return scalar.text.lower() in ("true", "yes", "on")
     for kind in (int, float) if scalar.is_number else ():
         with contextlib.suppress(ValueError):

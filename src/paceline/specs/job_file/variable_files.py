@@ -18,7 +18,7 @@ _Few = Annotated[int, fields.whole(0, 100)]
 _Amount = Annotated[float, fields.Leaf(fields.number(0, 1e18), {"type": "number", "minimum": 0})]
 
 
-class VariableSection(Section):
+class MeasuredVariableSection(Section):
     """One variable."""
 
     name: fields.Text = Field(description="its name in the model")
@@ -41,7 +41,7 @@ class VariableSection(Section):
 class VariableFileSection(Section):
     """The file."""
 
-    variables: list[VariableSection] = Field(description="the model's variables, as they are created")
+    variables: list[MeasuredVariableSection] = Field(description="the model's variables, as they are created")
 
 
 def load_variables(path: str | os.PathLike[str]) -> tuple[Variable, ...]:

@@ -23,7 +23,7 @@ from paceline.specs.tfjob import tfjob_readings, tfjob_shapes
 from paceline.specs.tfjob.tfjob_readings import Fields
 from paceline.specs.tfjob.tfjob_shapes import Unreadable
 from paceline.specs.yaml_text import documents, problems, streams
-from paceline.specs.yaml_text.documents import Kind, Scalar
+from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 
 _HINT = "a TFJob starts with apiVersion: kubeflow.org/v1, kind: TFJob"
 _OF_JOB_FILES = problems.JobFileError(()).hint
@@ -121,7 +121,7 @@ def _converted(found: Sequence[_Object], file: str) -> Conversion:
     if faults:
         raise problems.JobFileError(dict.fromkeys(faults), None)
     data = told.data.get("data") if told is not None else None
-    reading = tfjob_readings.Reading(copy.deepcopy(tfjob.data), data if isinstance(data, dict) else {})
+    reading = tfjob_readings.TFJobReader(copy.deepcopy(tfjob.data), data if isinstance(data, dict) else {})
     try:
         tfjob_shapes.check(tfjob.data)
         document = reading.document()
@@ -222,14 +222,14 @@ def _leaf(scalar: Scalar) -> Any:
     text, number = scalar.text, scalar.text.replace("_", "")
     try:
         match scalar.kind:
-            case Kind.NULL:
+            case ScalarKind.NULL:
                 return None
-            case Kind.BOOLEAN:
+            case ScalarKind.BOOLEAN:
                 return text.lower() in ("true", "yes", "on")
-            case Kind.INTEGER:
+            case ScalarKind.INTEGER:
                 octal = _OCTAL.fullmatch(number)
                 return int(octal[1] + octal[2], 8) if octal else int(number, 0)
-            case Kind.FLOAT:
+            case ScalarKind.FLOAT:
                 return found if math.isfinite(found := float(number)) else text
     except ValueError:
         return text

@@ -88,7 +88,7 @@ class _Part:
         return f"{self.at}.template.spec"
 
 
-class Reading:
+class TFJobReader:
     """Takes a TFJob apart, in place.
 
     Args:

@@ -49,7 +49,7 @@ _STANDARD_TAG = "tag:yaml.org,2002:"
 _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?", re.ASCII)
 
 
-class Kind(enum.StrEnum):
+class ScalarKind(enum.StrEnum):
     """What a scalar is under YAML 1.1, the version that Kubernetes' tools speak."""
 
     TEXT = "text"
@@ -64,16 +64,16 @@ class Scalar:
     """A leaf: its text as written, and what YAML takes it for. Quoted text is always text."""
 
     text: str
-    kind: Kind = Kind.TEXT
+    kind: ScalarKind = ScalarKind.TEXT
 
     @property
     def is_number(self) -> bool:
         """Whether the leaf is a number, unquoted (``1e-3`` counts although YAML 1.1 disagrees)."""
-        return self.kind in (Kind.INTEGER, Kind.FLOAT)
+        return self.kind in (ScalarKind.INTEGER, ScalarKind.FLOAT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class SourcePlace:
     """Where a key and its value stand, as (line, column) from 1. An item of a list has no key of its own."""
 
     key: tuple[int, int]
@@ -87,7 +87,7 @@ class Document:
     file: str
     lines: tuple[str, ...]
     data: Any
-    places: dict[Path, Place]
+    places: dict[Path, SourcePlace]
     faults: tuple[problems.Problem, ...]
 
     def place(self, path: Path, *, key: bool = False) -> tuple[int, int]:
@@ -98,10 +98,10 @@ class Document:
                 return place.key if key or end < len(path) else place.value
         return (1, 1)
 
-    def position(self, path: Path, *, key: bool = False) -> findings.Position:
+    def position(self, path: Path, *, key: bool = False) -> findings.TextPosition:
         """Return the position of a path, or of the nearest part above it that exists."""
         line, column = self.place(path, key=key)
-        return findings.Position(file=self.file, line=line, column=column)
+        return findings.TextPosition(file=self.file, line=line, column=column)
 
     def problem(self, path: Path, message: str, *, key: bool = False) -> problems.Problem:
         """Return a problem at a path, with its excerpt."""
@@ -161,7 +161,7 @@ def read(text: str, file: str, *, first_line: int = 1, lines: tuple[str, ...] | 
     lines = split_lines(text) if lines is None else lines
     _, node = composed(Loader, text, file, first_line=first_line, lines=lines)
     builder = _Builder(file, lines, first_line)
-    data = Scalar("", Kind.NULL) if node is None else builder.value(node, (), None, 0)
+    data = Scalar("", ScalarKind.NULL) if node is None else builder.value(node, (), None, 0)
     return Document(file, lines, data, builder.places, tuple(builder.faults))
 
 
@@ -218,7 +218,7 @@ class _Builder:
     """Turns nodes into data and places, following aliases and merge keys within the limits."""
 
     def __init__(self, file: str, lines: tuple[str, ...], first_line: int) -> None:
-        self.places: dict[Path, Place] = {}
+        self.places: dict[Path, SourcePlace] = {}
         self.faults: list[problems.Problem] = []
         self._file = file
         self._lines = lines
@@ -228,7 +228,7 @@ class _Builder:
 
     def value(self, node: yaml.Node, path: Path, key: tuple[int, int] | None, depth: int) -> Any:
         here = self._mark(node.start_mark)
-        self.places[path] = Place(key or here, here)
+        self.places[path] = SourcePlace(key or here, here)
         self._spend(path, here, depth)
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path, here)
@@ -311,7 +311,7 @@ class _Builder:
             self._fault(path, here, f"a key must be text, not {what}")
             return None
         scalar = scalar_of(node)
-        if scalar.kind is not Kind.TEXT:
+        if scalar.kind is not ScalarKind.TEXT:
             written = scalar.text or "(empty)"
             quoted = problems.quoted(scalar.text)
             what = f"the key {problems.shown(written)} is {_ARTICLES[scalar.kind]} to YAML"
@@ -340,7 +340,7 @@ class _Builder:
         return problems.failure(self._file, self._lines, here, message, path)
 
 
-def _covered(path: Path, mine: dict[Path, Place], length: int) -> bool:
+def _covered(path: Path, mine: dict[Path, SourcePlace], length: int) -> bool:
     """Whether the mapping itself already says what a merge key brings in at this path."""
     return path[:length] in mine
 
@@ -348,9 +348,9 @@ def _covered(path: Path, mine: dict[Path, Place], length: int) -> bool:
 def scalar_of(node: yaml.ScalarNode) -> Scalar:
     """Return the leaf of a scalar node: only plain text can be something other than text."""
     text = str(node.value)
-    kind = Kind(_KINDS.get(node.tag, "text"))
-    if node.style is None and kind is Kind.TEXT and _NUMBER.fullmatch(text):
-        kind = Kind.FLOAT
+    kind = ScalarKind(_KINDS.get(node.tag, "text"))
+    if node.style is None and kind is ScalarKind.TEXT and _NUMBER.fullmatch(text):
+        kind = ScalarKind.FLOAT
     return Scalar(text, kind)
 
 

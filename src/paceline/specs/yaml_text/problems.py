@@ -30,7 +30,7 @@ class Problem:
         excerpt: the source line with a caret below it; empty when there is no such line.
     """
 
-    position: findings.Position
+    position: findings.TextPosition
     path: str
     message: str
     excerpt: str = ""
@@ -60,7 +60,7 @@ def at(
 ) -> Problem:
     """Return a problem at a line and column, with its excerpt."""
     line, column = place
-    position = findings.Position(file=visible(file), line=line, column=column)
+    position = findings.TextPosition(file=visible(file), line=line, column=column)
     excerpt = _excerpt(lines[line - 1], line, column) if 0 < line <= len(lines) else ""
     return Problem(position=position, path=dotted(path), message=message, excerpt=excerpt)
 

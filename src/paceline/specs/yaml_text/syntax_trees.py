@@ -46,7 +46,7 @@ class _Loader(documents.Loader):
 
 
 @dataclasses.dataclass(frozen=True)
-class Pair:
+class KeyValue:
     """A key of a mapping and its value.
 
     Attributes:
@@ -75,7 +75,10 @@ class Pair:
     def is_null(self) -> bool:
         """Whether there is no value, or one that says so."""
         value = self.value
-        return isinstance(value, yaml.ScalarNode) and documents.scalar_of(value).kind is documents.Kind.NULL
+        return (
+            isinstance(value, yaml.ScalarNode)
+            and documents.scalar_of(value).kind is documents.ScalarKind.NULL
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,11 +95,11 @@ class Tree:
         found = documents.BREAKS.search(self.text)
         return found[0] if found else "\n"
 
-    def pairs(self, node: yaml.MappingNode) -> list[Pair]:
+    def pairs(self, node: yaml.MappingNode) -> list[KeyValue]:
         """Return the keys of a mapping with their values, merge keys (``<<``) too."""
         return [self._pair(index, key, value) for index, (key, value) in enumerate(node.value)]
 
-    def pair(self, node: yaml.MappingNode, name: str) -> Pair | None:
+    def pair(self, node: yaml.MappingNode, name: str) -> KeyValue | None:
         """Return the pair of a key that the mapping itself has; None: it has none."""
         for index, (key, value) in enumerate(node.value):
             own = key.value if isinstance(key, Alias) else key
@@ -104,12 +107,12 @@ class Tree:
                 return self._pair(index, key, value)
         return None
 
-    def _pair(self, index: int, key: yaml.Node, value: yaml.Node) -> Pair:
+    def _pair(self, index: int, key: yaml.Node, value: yaml.Node) -> KeyValue:
         blanks = _BLANKS.match(self.text, end(key))
         after = blanks.end() if blanks else end(key)
         colon_end = after + 1 if self.text.startswith(":", after) else None
         last = self.content_end(value) if start(value) < end(value) else colon_end or end(key)
-        return Pair(index, key, value, colon_end, last)
+        return KeyValue(index, key, value, colon_end, last)
 
     def content_end(self, node: yaml.Node) -> int:
         """Return where the content of a node ends, without comments and blank lines behind it."""

@@ -15,11 +15,11 @@ from typing import Any
 import yaml
 
 from paceline.specs.yaml_text import documents, plain_texts
-from paceline.specs.yaml_text.documents import Kind, Scalar
+from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Style:
+class YamlStyle:
     """How values are written.
 
     Attributes:
@@ -50,11 +50,11 @@ def data(value: Any) -> Any:
     if isinstance(value, str):
         return Scalar(str(value))
     if isinstance(value, bool):
-        return Scalar(str(value).lower(), Kind.BOOLEAN)
+        return Scalar(str(value).lower(), ScalarKind.BOOLEAN)
     if isinstance(value, int):
-        return Scalar(str(int(value)), Kind.INTEGER)
+        return Scalar(str(int(value)), ScalarKind.INTEGER)
     if isinstance(value, float) and math.isfinite(value):
-        return Scalar(_float(value), Kind.FLOAT)
+        return Scalar(_float(value), ScalarKind.FLOAT)
     raise TypeError(f"{value!r} is no plain value of a job file")
 
 
@@ -71,7 +71,7 @@ def is_leafy(value: Any) -> bool:
     return not isinstance(value, list) or all(isinstance(each, Scalar) for each in value)
 
 
-def line(value: Any, style: Style) -> str:
+def line(value: Any, style: YamlStyle) -> str:
     """Return a value on one line, such as ``{cpu: 1, command: [python, train.py]}``."""
     if isinstance(value, dict):
         pairs = (f"{text(key, style)}{style.colon}{line(item, style)}" for key, item in value.items())
@@ -81,7 +81,7 @@ def line(value: Any, style: Style) -> str:
     return scalar(value, style)
 
 
-def block(value: Any, column: int, style: Style) -> Iterator[str]:
+def block(value: Any, column: int, style: YamlStyle) -> Iterator[str]:
     """Yield the lines of a mapping or a list, further in by so many columns."""
     indent = " " * column
     if isinstance(value, list):
@@ -92,7 +92,7 @@ def block(value: Any, column: int, style: Style) -> Iterator[str]:
         yield from entry(key, item, column, style)
 
 
-def entry(key: str, value: Any, column: int, style: Style) -> Iterator[str]:
+def entry(key: str, value: Any, column: int, style: YamlStyle) -> Iterator[str]:
     """Yield the lines of a field, in a block as soon as it has more than leaves."""
     head = f"{' ' * column}{text(key, style)}:"
     if is_leafy(value):
@@ -102,16 +102,16 @@ def entry(key: str, value: Any, column: int, style: Style) -> Iterator[str]:
     yield from block(value, column + (style.item_step if isinstance(value, list) else style.step), style)
 
 
-def scalar(leaf: Scalar, style: Style, quote: str | None = None) -> str:
+def scalar(leaf: Scalar, style: YamlStyle, quote: str | None = None) -> str:
     """Return a leaf; a text with the quotes of the one whose place it takes, where that is possible."""
-    if leaf.kind is not Kind.TEXT:
+    if leaf.kind is not ScalarKind.TEXT:
         return leaf.text
     if quote == "'" and leaf.text.isprintable():
         return "'" + leaf.text.replace("'", "''") + "'"
     return _quoted(leaf.text) if quote else text(leaf.text, style)
 
 
-def text(value: str, style: Style) -> str:
+def text(value: str, style: YamlStyle) -> str:
     """Return a text, in quotes if it would be read as something else without."""
     return value if not style.is_json and _is_plain(value) else _quoted(value)
 
@@ -119,7 +119,7 @@ def text(value: str, style: Style) -> str:
 def _is_plain(value: str) -> bool:
     """Whether a text reads back without quotes, anywhere: all readers of YAML have to agree on that."""
     node = yaml.ScalarNode("tag:yaml.org,2002:str", value)
-    if not value.isprintable() or documents.scalar_of(node).kind is not Kind.TEXT:
+    if not value.isprintable() or documents.scalar_of(node).kind is not ScalarKind.TEXT:
         return False
     if plain_texts.is_ambiguous(value):
         return False

@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
-from paceline.surfaces.charts.drawings import Key
+from paceline.surfaces.charts.drawings import LegendKey
 
 #: The full length of a bar.
 WIDTH = 1000.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Piece:
+class BarPiece:
     """A part of a bar, on a scale up to ``WIDTH``.
 
     Attributes:
@@ -28,12 +28,12 @@ class Piece:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class BarRow:
     """A bar with its name and its total."""
 
     name: str
     total: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarPiece, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +52,15 @@ class Bars:
     name: str
     of: str
     total: str
-    rows: tuple[Row, ...]
+    rows: tuple[BarRow, ...]
     shown: Callable[[float], str]
-    keys: tuple[Key, ...] = ()
+    keys: tuple[LegendKey, ...] = ()
     mark: float | None = None
 
 
 def row(
     name: str, parts: Iterable[tuple[str, str, float]], longest: float, *, total: float | None = None
-) -> Row:
+) -> BarRow:
     """Return a bar.
 
     Args:
@@ -73,6 +73,6 @@ def row(
     for style, of, value in parts:
         width = value / longest * WIDTH if longest else 0.0
         if width > 0:
-            pieces.append(Piece(left=left, width=width, style=style, of=of, value=value))
+            pieces.append(BarPiece(left=left, width=width, style=style, of=of, value=value))
         left, summed = left + width, summed + value
-    return Row(name=name, total=summed if total is None else total, pieces=tuple(pieces))
+    return BarRow(name=name, total=summed if total is None else total, pieces=tuple(pieces))

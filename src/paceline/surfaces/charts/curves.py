@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 
 from paceline.surfaces.charts import drawings, scales
-from paceline.surfaces.charts.drawings import Area, Chart, Dots, Line, Shape
+from paceline.surfaces.charts.drawings import Area, Chart, Dots, Polyline, Shape
 
 #: A band that reaches further beyond the curve would press the curve itself flat.
 _MOST_TIMES = 2.5
@@ -16,7 +16,7 @@ NOW, LIKELY = "now, measured", "90 % of what is likely"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class CurveValue:
     """A value of a curve: its middle, between which that lies, and of which kind it is."""
 
     label: str
@@ -28,7 +28,7 @@ class Place:
 
 def curve(
     name: str,
-    places: Sequence[Place],
+    places: Sequence[CurveValue],
     *,
     across: str,
     up: str,
@@ -54,14 +54,18 @@ def curve(
             points=[(x, each.low, each.high) for x, each in zip(at, places, strict=True)],
             style="tint-sky", key=LIKELY,
         ),
-        Line(points=[(0.0, level), (float(len(places)), level)], style="tint-muted thin dash-long", key=NOW),
+        Polyline(
+            points=[(0.0, level), (float(len(places)), level)], style="tint-muted thin dash-long", key=NOW
+        ),
     ]  # fmt: skip
     up_scale = scales.up_to(most, up)
     for mark, place in marks.items():
         x = place + 0.5
-        shapes.append(Line(points=[(x, 0.0), (x, up_scale.high)], style=_MARKS.get(mark, _MARK), key=mark))
+        shapes.append(
+            Polyline(points=[(x, 0.0), (x, up_scale.high)], style=_MARKS.get(mark, _MARK), key=mark)
+        )
     shapes.append(
-        Line(points=[(x, each.middle) for x, each in zip(at, places, strict=True)], style="tint-ink")
+        Polyline(points=[(x, each.middle) for x, each in zip(at, places, strict=True)], style="tint-ink")
     )
     kinds = dict.fromkeys(each.kind for each in places)
     for kind, tint in zip(kinds, itertools.cycle(_TINTS), strict=False):

@@ -27,7 +27,7 @@ _MOST_ALONE = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class Polyline:
     """A line through points; None is a gap. ``key`` is what it stands for, in the legend."""
 
     points: Sequence[tuple[float, float | None]]
@@ -73,11 +73,11 @@ class Words:
     style: str = ""
 
 
-Shape = Line | Area | Boxes | Dots | Words
+Shape = Polyline | Area | Boxes | Dots | Words
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Key:
+class LegendKey:
     """What a shape stands for: a row of the legend; ``shape`` is ``line``, ``area``, ``box`` or ``dot``."""
 
     shape: str
@@ -94,7 +94,7 @@ class Path:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Spot:
+class Marker:
     """A circle, or words, at a place of the canvas."""
 
     x: float
@@ -129,9 +129,9 @@ class Chart:
     up_name: str
     rules: str
     paths: tuple[Path, ...]
-    dots: tuple[Spot, ...]
-    words: tuple[Spot, ...]
-    keys: tuple[Key, ...]
+    dots: tuple[Marker, ...]
+    words: tuple[Marker, ...]
+    keys: tuple[LegendKey, ...]
     is_slanted: bool = False
 
 
@@ -185,7 +185,7 @@ def chart(
         paths=tuple(path for each in items for path in _paths(plane, each)),
         dots=tuple(spot for each in items for spot in _dots(plane, each)),
         words=tuple(
-            Spot(x=plane.x(each.at[0]), y=plane.y(each.at[1]), style=each.style, text=each.text)
+            Marker(x=plane.x(each.at[0]), y=plane.y(each.at[1]), style=each.style, text=each.text)
             for each in items
             if isinstance(each, Words)
         ),
@@ -245,7 +245,7 @@ def _thinned(ticks: Sequence[tuple[float, str]], width: float) -> Iterator[tuple
 
 
 def _paths(plane: _Plane, shape: Shape) -> Iterator[Path]:
-    if isinstance(shape, Line):
+    if isinstance(shape, Polyline):
         d = "".join(
             _joined([(plane.x(x), plane.y(y)) for x, y in stretch]) for stretch in _stretches(shape.points)
         )
@@ -293,22 +293,22 @@ def _box(plane: _Plane, since: float, until: float, low: float, high: float) -> 
     return f"M{_n(left)} {_n(top)}h{width}v{height}h-{width}z"
 
 
-def _dots(plane: _Plane, shape: Shape) -> Iterator[Spot]:
+def _dots(plane: _Plane, shape: Shape) -> Iterator[Marker]:
     if isinstance(shape, Dots):
         said = shape.said or [""] * len(shape.points)
         for (x, y), text in zip(shape.points, said, strict=True):
-            yield Spot(x=plane.x(x), y=plane.y(y), style=shape.style, text=text, radius=shape.radius)
-    elif isinstance(shape, Line):
+            yield Marker(x=plane.x(x), y=plane.y(y), style=shape.style, text=text, radius=shape.radius)
+    elif isinstance(shape, Polyline):
         stretches = _stretches(shape.points)
         if max(map(len, stretches), default=0) == 1:  # Points alone make no line that is seen.
             for ((x, y),) in stretches[:_MOST_ALONE]:
-                yield Spot(x=plane.x(x), y=plane.y(y), style=shape.style, text="", radius=3.0)
+                yield Marker(x=plane.x(x), y=plane.y(y), style=shape.style, text="", radius=3.0)
 
 
-def _keys(shape: Shape) -> Iterator[Key]:
+def _keys(shape: Shape) -> Iterator[LegendKey]:
     if not isinstance(shape, Words) and shape.key:
-        kinds = {Line: "line", Area: "area", Boxes: "box", Dots: "dot"}
-        yield Key(shape=kinds[type(shape)], style=shape.style, text=shape.key)
+        kinds = {Polyline: "line", Area: "area", Boxes: "box", Dots: "dot"}
+        yield LegendKey(shape=kinds[type(shape)], style=shape.style, text=shape.key)
 
 
 def _n(value: float) -> str:

@@ -5,22 +5,26 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from paceline.model.measures.probes import LEAST, Elasticity, Probe, Verdict
+from paceline.model.measures.probes import LEAST, Elasticity, PartVerdict, Probe
 from paceline.probing import sayings
 
 #: From where to where elasticities are drawn; what is beyond stands at the end.
 LOW, HIGH = -0.25, 1.25
 #: The width of the picture.
 WIDTH = 1000.0
-_STYLES = {Verdict.BINDS: "tint-vermilion", Verdict.RESTS: "tint-green", Verdict.UNCLEAR: "tint-yellow"}
+_STYLES = {
+    PartVerdict.BINDS: "tint-vermilion",
+    PartVerdict.RESTS: "tint-green",
+    PartVerdict.UNCLEAR: "tint-yellow",
+}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class ElasticityRow:
     """A part, on a scale up to ``WIDTH``.
 
     Attributes:
-        verdict: `Verdict`, for words.
+        verdict: `PartVerdict`, for words.
         value: the place of the elasticity.
         low, high: the ends of its interval.
         shown: the number.
@@ -38,7 +42,7 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class ElasticityPicture:
     """The rows, and what lies beneath all of them.
 
     Attributes:
@@ -48,7 +52,7 @@ class Picture:
         spent: what the probe took and cost.
     """
 
-    rows: tuple[Row, ...]
+    rows: tuple[ElasticityRow, ...]
     nothing: float
     all: float
     least: float
@@ -57,12 +61,12 @@ class Picture:
     spent: str
 
 
-def picture(probes: Sequence[Probe]) -> Picture | None:
+def picture(probes: Sequence[Probe]) -> ElasticityPicture | None:
     """Return the picture of the newest probe that has cut anything; None: there is none."""
     probe = next((each for each in reversed(probes) if each.elasticities), None)
     if probe is None:
         return None
-    return Picture(
+    return ElasticityPicture(
         rows=tuple(map(_row, probe.elasticities)),
         nothing=_place(0.0),
         all=_place(1.0),
@@ -73,8 +77,8 @@ def picture(probes: Sequence[Probe]) -> Picture | None:
     )
 
 
-def _row(each: Elasticity) -> Row:
-    return Row(
+def _row(each: Elasticity) -> ElasticityRow:
+    return ElasticityRow(
         name=each.part.name,
         verdict=str(each.verdict),
         style=_STYLES[each.verdict],

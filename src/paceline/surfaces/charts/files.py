@@ -11,7 +11,7 @@ import jinja2
 
 from paceline.surfaces import templates
 from paceline.surfaces.charts import drawings
-from paceline.surfaces.charts.drawings import Chart, Key
+from paceline.surfaces.charts.drawings import Chart, LegendKey
 
 _EDGE, _TITLE_HEIGHT, _KEY_HEIGHT, _BELOW = 14.0, 36.0, 20.0, 6.0
 #: Between a mark of the legend and its text, and between two rows of the legend.
@@ -46,7 +46,7 @@ def svg(chart: Chart, said: str) -> str:
     )
 
 
-def _placed(keys: Sequence[Key], width: float) -> Iterator[tuple[float, float, Key]]:
+def _placed(keys: Sequence[LegendKey], width: float) -> Iterator[tuple[float, float, LegendKey]]:
     """Yield where each row of the legend is: beside each other as far as there is room."""
     x, y = _EDGE, _TITLE_HEIGHT
     for key in keys:

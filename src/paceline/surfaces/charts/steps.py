@@ -12,7 +12,7 @@ from paceline.model.traces import trace_summaries
 from paceline.model.traces.trace_summaries import Shares
 from paceline.model.traces.traced_steps import Direction
 from paceline.surfaces.charts import bars
-from paceline.surfaces.charts.bars import Row
+from paceline.surfaces.charts.bars import BarRow
 
 #: More rows are not shown, nor variables that move less than this part of all.
 MOST_ROWS, LEAST_SHARE = 12, 0.005
@@ -28,7 +28,7 @@ _TINTS = ("tint-vermilion", "tint-blue", "tint-orange", "tint-sky")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Traffic:
+class StepTraffic:
     """What a step moves.
 
     Attributes:
@@ -39,7 +39,7 @@ class Traffic:
     """
 
     legend: tuple[tuple[str, str, float], ...]
-    ways: Mapping[str, tuple[Row, ...]]
+    ways: Mapping[str, tuple[BarRow, ...]]
     left_out: tuple[int, float]
     is_traced: bool
 
@@ -48,7 +48,7 @@ class Traffic:
 class Splits:
     """Where the time of a step goes, trainer by trainer, in microseconds; ``parts`` have these colours."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[BarRow, ...]
     left_out: int
     shares: Shares
     parts: Mapping[str, str] = dataclasses.field(default_factory=PARTS.copy)
@@ -57,7 +57,7 @@ class Splits:
 _Amounts = dict[str, dict[str, float]]
 
 
-def traffic(recording: Recording) -> Traffic | None:
+def traffic(recording: Recording) -> StepTraffic | None:
     """Return the traffic of variables by parameter server; None: it was not measured."""
     ways = _traced(recording)
     is_traced = bool(ways)
@@ -79,7 +79,7 @@ def traffic(recording: Recording) -> Traffic | None:
     least = LEAST_SHARE * sum(totals.values())
     shown = [name for name in ranked if totals[name] >= least][:MOST_ROWS]
     styles = _styles(by_server)
-    return Traffic(
+    return StepTraffic(
         legend=_legend(styles, by_server),
         ways={way: _rows(amounts, shown, styles) for way, amounts in ways.items()},
         left_out=(len(ranked) - len(shown), sum(totals[name] for name in ranked[len(shown) :])),
@@ -122,7 +122,7 @@ def _legend(styles: Mapping[str, str], by_server: Mapping[str, float]) -> tuple[
     return tuple(named)
 
 
-def _rows(amounts: _Amounts, variables: Sequence[str], styles: Mapping[str, str]) -> tuple[Row, ...]:
+def _rows(amounts: _Amounts, variables: Sequence[str], styles: Mapping[str, str]) -> tuple[BarRow, ...]:
     longest = max((sum(amounts.get(name, {}).values()) for name in variables), default=0.0)
     return tuple(
         bars.row(

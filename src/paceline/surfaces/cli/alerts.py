@@ -17,8 +17,8 @@ from paceline.surfaces.cli import sessions
 
 if TYPE_CHECKING:
     from paceline.model.explanations.causes import Explanation
-    from paceline.services.observing.diagnosis_runs import Look
-    from paceline.services.observing.finding_debounce import Change
+    from paceline.services.observing.diagnosis_runs import DiagnosisRun
+    from paceline.services.observing.finding_debounce import FindingChange
 
 #: The first look is taken so late: most short jobs need none of what is loaded for it.
 FIRST_SECONDS = 5.0
@@ -27,7 +27,7 @@ END_SECONDS = 1.0
 
 
 @contextlib.contextmanager
-def watching(session: sessions.Session, name: str) -> Iterator[Callable[[], list[str]]]:
+def watching(session: sessions.CliSession, name: str) -> Iterator[Callable[[], list[str]]]:
     """Give a function that returns the lines that have come since it was called last.
 
     Args:
@@ -48,12 +48,14 @@ def watching(session: sessions.Session, name: str) -> Iterator[Callable[[], list
         thread.join(END_SECONDS)
 
 
-def _watch(session: sessions.Session, name: str, tell: Callable[[str], None], ended: threading.Event) -> None:
+def _watch(
+    session: sessions.CliSession, name: str, tell: Callable[[str], None], ended: threading.Event
+) -> None:
     if ended.wait(FIRST_SECONDS):
         return
     from paceline.services.observing import diagnosis_runs, finding_debounce
 
-    watch = finding_debounce.Watch()
+    watch = finding_debounce.FindingDebounce()
     with contextlib.suppress(PacelineError), session.jobs() as jobs:
         looker = diagnosis_runs.Looker(jobs, name)
         pause = 0.0
@@ -67,13 +69,13 @@ def _watch(session: sessions.Session, name: str, tell: Callable[[str], None], en
 
 
 def _lines(
-    look: Look, watch: Callable[..., Sequence[Change]], session: sessions.Session, name: str
+    look: DiagnosisRun, watch: Callable[..., Sequence[FindingChange]], session: sessions.CliSession, name: str
 ) -> list[str]:
     changes = watch(look.explanation, unjudged=look.unjudged)
     return [line(change, look.recording.at, session.addressed(f"paceline why {name}")) for change in changes]
 
 
-def lines(found: Explanation, session: sessions.Session, name: str) -> list[str]:
+def lines(found: Explanation, session: sessions.CliSession, name: str) -> list[str]:
     """Return the causes of an explanation that are told of a job that is followed, each on one line.
 
     Args:
@@ -84,11 +86,11 @@ def lines(found: Explanation, session: sessions.Session, name: str) -> list[str]
     from paceline.services.observing import finding_debounce
 
     at = time.time()
-    changes = finding_debounce.Watch(to_appear=1).look(found)
+    changes = finding_debounce.FindingDebounce(to_appear=1).look(found)
     return [line(change, at, session.addressed(f"paceline why {name}")) for change in changes]
 
 
-def line(change: Change, at: float, command: str) -> str:
+def line(change: FindingChange, at: float, command: str) -> str:
     """Return a change on one line: ``14:03:12 PS001 warning: The variable ids makes ps-0 hot. (...)``.
 
     Args:

@@ -88,7 +88,7 @@ class Sizes:
     rows: int
     evaluation_rows: int
     epochs: float
-    asked: efforts.Asked
+    asked: efforts.TuneEffort
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -143,7 +143,7 @@ class Demo:
         began_at: when the demo began (Unix seconds).
     """
 
-    def __init__(self, session: sessions.Session, output: Path, sizes: Sizes, began_at: float) -> None:
+    def __init__(self, session: sessions.CliSession, output: Path, sizes: Sizes, began_at: float) -> None:
         self._session = session
         self._paths = Paths(output)
         self._sizes = sizes

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from paceline.services.studying.trials import Times
+    from paceline.services.studying.trials import TrialTimes
     from paceline.services.studying.tunings import Effort
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class TuneEffort:
     """What the options say.
 
     Attributes:
@@ -33,12 +33,12 @@ class Asked:
     again: bool = False
 
     @property
-    def times(self) -> Times:
+    def times(self) -> TrialTimes:
         """Return how long a trial takes; one that is measured for a short time settles for a shorter one."""
-        from paceline.services.studying.trials import Times
+        from paceline.services.studying.trials import TrialTimes
 
-        settle_seconds = min(Times().settle_seconds, self.seconds / 2)
-        return Times(window_seconds=self.seconds, settle_seconds=settle_seconds)
+        settle_seconds = min(TrialTimes().settle_seconds, self.seconds / 2)
+        return TrialTimes(window_seconds=self.seconds, settle_seconds=settle_seconds)
 
     def effort(self, trials: int) -> Effort:
         """Return how much may be run when so many trials may be made."""
@@ -80,7 +80,7 @@ def options(function: Callable[..., None]) -> Callable[..., None]:
         again: bool,
         **others: object,
     ) -> None:
-        asked = Asked(trials=trials, seconds=seconds, pairs=pairs, examples=examples, again=again)
+        asked = TuneEffort(trials=trials, seconds=seconds, pairs=pairs, examples=examples, again=again)
         function(*arguments, asked=asked, **others)
 
     return wrapped

@@ -37,7 +37,7 @@ class Follower:
         name: the job.
     """
 
-    def __init__(self, session: sessions.Session, jobs: LifeCycle, name: str) -> None:
+    def __init__(self, session: sessions.CliSession, jobs: LifeCycle, name: str) -> None:
         self._session = session
         self._jobs = jobs
         self._name = name
@@ -123,7 +123,7 @@ def event_line(event: JobEvent) -> str:
 
 
 @contextlib.contextmanager
-def detaching(session: sessions.Session, name: str) -> Iterator[None]:
+def detaching(session: sessions.CliSession, name: str) -> Iterator[None]:
     """Let Ctrl-C end the watching, not the job."""
     try:
         yield

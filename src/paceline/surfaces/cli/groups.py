@@ -70,7 +70,7 @@ class PacelineGroup(click.Group):
         **extra: Any,
     ) -> NoReturn:
         """Run a command line and exit with its code; errors meant for people have no traceback."""
-        session = sessions.Session()
+        session = sessions.CliSession()
         try:
             code = super().main(
                 args, prog_name or "paceline", complete_var, standalone_mode=False, obj=session, **extra

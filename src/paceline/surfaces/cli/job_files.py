@@ -35,7 +35,7 @@ def missing_files(job_file: JobFile, base: Path) -> tuple[Finding, ...]:
     """
     from paceline import linting
 
-    return linting.lint_place(linting.Place(job=job_file, base=str(base), is_missing=_is_missing))
+    return linting.lint_place(linting.LocalJobFile(job=job_file, base=str(base), is_missing=_is_missing))
 
 
 def _is_missing(path: str) -> bool:

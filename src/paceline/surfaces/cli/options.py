@@ -73,10 +73,10 @@ def engine_options(function: F) -> F:
     return cluster_options(identity_options(function))
 
 
-def verb(name: str) -> Callable[[Callable[Concatenate[sessions.Session, P], R]], click.Command]:
+def verb(name: str) -> Callable[[Callable[Concatenate[sessions.CliSession, P], R]], click.Command]:
     """Make a verb of a function: its first argument is the session, its docstring the help."""
 
-    def made(function: Callable[Concatenate[sessions.Session, P], R]) -> click.Command:
+    def made(function: Callable[Concatenate[sessions.CliSession, P], R]) -> click.Command:
         @functools.wraps(function)
         def callback(*args: Any, **kwargs: Any) -> R:
             return function(_session(click.get_current_context()), *args, **kwargs)
@@ -118,8 +118,8 @@ def _remember(field: str) -> Callable[[click.Context, click.Parameter, Any], Non
     return remembered
 
 
-def _session(ctx: click.Context) -> sessions.Session:
-    return ctx.find_root().ensure_object(sessions.Session)
+def _session(ctx: click.Context) -> sessions.CliSession:
+    return ctx.find_root().ensure_object(sessions.CliSession)
 
 
 def complete_job_names(

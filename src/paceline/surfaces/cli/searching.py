@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from paceline.model.explanations.causes import Explanation
     from paceline.model.studies.tunings import Trial, Tuning
-    from paceline.services.studying.trials import Doing
-    from paceline.tuning.estimates import Runs
+    from paceline.services.studying.trials import TrialActivity
+    from paceline.tuning.estimates import RunCount
 
 #: In a log, what goes on is said this often.
 LINE_SECONDS = 5.0
@@ -43,7 +43,7 @@ class Display:
 
     def __init__(
         self,
-        session: sessions.Session,
+        session: sessions.CliSession,
         explain: Callable[[str], Explanation],
         *,
         pairs: int,
@@ -78,7 +78,7 @@ class Display:
                 stack.callback(ended.set)
             yield self
 
-    def tell(self, tuning: Tuning, doing: Doing | None) -> None:
+    def tell(self, tuning: Tuning, doing: TrialActivity | None) -> None:
         """Show what goes on in a search (`services.studying.tunings.Tell`)."""
         from paceline.services.studying.trials import MEASURED
         from paceline.tuning import estimates
@@ -120,7 +120,7 @@ class Display:
             self._has_cause = True
             self._noticed()
 
-    def _show(self, text: str, runs: Runs) -> None:
+    def _show(self, text: str, runs: RunCount) -> None:
         left = self._times.left(runs)
         if text and left is not None:
             text = f"{text}; {quantities.format_seconds(max(1.0, left))} left at most"
@@ -162,11 +162,11 @@ class _Times:
     """When the runs of a search that is shown began and ended."""
 
     def __init__(self) -> None:
-        self._first: Runs | None = None
-        self._last: Runs | None = None
+        self._first: RunCount | None = None
+        self._last: RunCount | None = None
         self._began_at = self._run_at = time.monotonic()
 
-    def look(self, runs: Runs) -> None:
+    def look(self, runs: RunCount) -> None:
         """Take note of how far the search is."""
         if self._first is None:
             self._first, self._began_at = runs, time.monotonic()
@@ -174,7 +174,7 @@ class _Times:
             self._run_at = time.monotonic()
         self._last = runs
 
-    def left(self, runs: Runs) -> float | None:
+    def left(self, runs: RunCount) -> float | None:
         """Return how many seconds the search takes at most from now on; None: that is not known yet."""
         if self._first is None:
             return None
@@ -195,7 +195,7 @@ def _progress() -> Progress:
     )
 
 
-def _line(tuning: Tuning, trial: Trial | None, doing: Doing) -> str:
+def _line(tuning: Tuning, trial: Trial | None, doing: TrialActivity) -> str:
     """Return what goes on, on one line."""
     lead = "" if trial is None or trial.outcome is not None else f"{_name(tuning, trial)}: "
     detail = f", {doing.detail}" if doing.detail else ""

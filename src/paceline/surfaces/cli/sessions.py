@@ -78,7 +78,7 @@ def recording(name: str) -> Recording | None:
 
 
 @dataclasses.dataclass(slots=True)
-class Session:
+class CliSession:
     """The options that every verb shares."""
 
     home_option: str | None = None
@@ -150,7 +150,7 @@ class Session:
             home=self.home_option,
             namespace=composition.Namespace(namespace=self.namespace_option),
         )
-        assert isinstance(place, composition.Server), "a server was named"
+        assert isinstance(place, composition.RemoteServer), "a server was named"
         with composition.opened_server(place) as jobs:
             if jobs.is_overheard and not self.has_warned:
                 self.say(f"{place.url} is asked over http: the token can be read on the way")

@@ -17,7 +17,7 @@ KINDS = (*PHASES, "step", "finding")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Goal:
+class WaitGoal:
     """What jobs are waited for.
 
     Attributes:
@@ -49,14 +49,16 @@ class Goal:
         return dict(zip(PHASES, phases, strict=True))[self.kind]
 
 
-class GoalType(click.ParamType[Goal]):
+class GoalType(click.ParamType[WaitGoal]):
     """A goal, written as ``running``, ``step=1000``, ``step=+50`` or ``finding=PS001,PS004``."""
 
     name = "goal"
 
-    def convert(self, value: str | Goal, param: click.Parameter | None, ctx: click.Context | None) -> Goal:
+    def convert(
+        self, value: str | WaitGoal, param: click.Parameter | None, ctx: click.Context | None
+    ) -> WaitGoal:
         """Return the goal."""
-        if isinstance(value, Goal):
+        if isinstance(value, WaitGoal):
             return value
         kind, equals, words = value.partition("=")
         if kind not in KINDS or (kind in PHASES and equals):
@@ -65,10 +67,10 @@ class GoalType(click.ParamType[Goal]):
             number = words.removeprefix("+")
             if not (number.isascii() and number.isdigit()):
                 self.fail(f"{value!r} names no step, such as step=1000 or step=+1000", param, ctx)
-            return Goal(kind, step=int(number), is_further=words != number)
+            return WaitGoal(kind, step=int(number), is_further=words != number)
         if kind == "finding" and equals:
-            return Goal(kind, codes=tuple(self._code(word, param, ctx) for word in words.split(",")))
-        return Goal(kind)
+            return WaitGoal(kind, codes=tuple(self._code(word, param, ctx) for word in words.split(",")))
+        return WaitGoal(kind)
 
     def _code(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         """Return the code of the cause that a word names, by its code or its name."""

@@ -48,7 +48,7 @@ class _Busy(Exception):
         self.error, self.status = error, status
 
 
-class Connection:
+class ServerConnection:
     """A server that is asked.
 
     Args:
@@ -222,7 +222,7 @@ def _otherwise(answer: httpx2.Response) -> SourceError:
 
 
 @contextlib.contextmanager
-def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iterator[Connection]:
+def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iterator[ServerConnection]:
     """Give a connection to a server.
 
     Args:
@@ -243,7 +243,7 @@ def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iter
     # What is on this machine is not asked for through a proxy.
     client = httpx2.Client(base_url=base, headers=headers, timeout=timeout, trust_env=not is_loopback(base))
     with client:
-        yield Connection(client, namespace=namespace)
+        yield ServerConnection(client, namespace=namespace)
 
 
 def address(url: str) -> httpx2.URL:

@@ -18,8 +18,8 @@ from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary
 from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
-from paceline.model.measures.probes import Cut, Elasticity, Part, Probe, Unit
-from paceline.model.measures.samples import Evaluation
+from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe, RateUnit
+from paceline.model.measures.samples import EvaluationReport
 from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling.fits import Fit
@@ -148,7 +148,7 @@ def probe(document: Document) -> Probe:
         began_at=_known(document["began_at"]),
         ended_at=instant(document["ended_at"]),
         ended=document["ended"],
-        unit=Unit(document["unit"]),
+        unit=RateUnit(document["unit"]),
         lost=document["lost"],
         share=document["lost_share"],
         elasticities=tuple(
@@ -179,15 +179,15 @@ def probe(document: Document) -> Probe:
     )
 
 
-def _part(document: Document) -> Part:
-    return Part(Knob(document["knob"]), tuple(map(str, document["targets"])))
+def _part(document: Document) -> CutPart:
+    return CutPart(Knob(document["knob"]), tuple(map(str, document["targets"])))
 
 
 def snapshot(document: Document, of: Run) -> Snapshot:
     """Return how a run does."""
     evaluation = document["evaluation"]
     if evaluation is not None:
-        evaluation = _value(Evaluation, {**evaluation, "at": instant(evaluation["at"])})
+        evaluation = _value(EvaluationReport, {**evaluation, "at": instant(evaluation["at"])})
     return Snapshot(
         run=of,
         at=_known(document["at"]),

@@ -27,9 +27,9 @@ from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import ReplicaId
 from paceline.scheduling.fits import Fit
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
-from paceline.services.logs import Wanted
+from paceline.services.logs import LogSelection
 from paceline.surfaces.client import readings
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_logs import ServerReader
 from paceline.surfaces.client.server_traces import ServerSite
 
@@ -53,7 +53,7 @@ class ServerJobs(LifeCycle):
     #: Its jobs may be those of a cluster.
     DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
 
-    def __init__(self, connection: Connection, folder: Path, *, shares_files: bool) -> None:
+    def __init__(self, connection: ServerConnection, folder: Path, *, shares_files: bool) -> None:
         self._connection, self._folder, self._shares_files = connection, folder, shares_files
         self._files: dict[str, tuple[JobSpec, str]] = {}
         self.clock = lambda: time.time() + connection.ahead_seconds
@@ -331,7 +331,7 @@ class ServerJobs(LifeCycle):
         finally:
             path.unlink(missing_ok=True)
 
-    def log_reader(self, run: Run, wanted: Wanted) -> ServerReader:
+    def log_reader(self, run: Run, wanted: LogSelection) -> ServerReader:
         """Return what reads the output of a run's replicas."""
         return ServerReader(self._connection, _path(run.name, "logs"), run, wanted)
 

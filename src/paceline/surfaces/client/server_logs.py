@@ -7,9 +7,9 @@ from typing import Any
 
 from paceline.model.jobs.runs import Run
 from paceline.model.roles import ReplicaId
-from paceline.services.logs import LogLine, Positions, Wanted
+from paceline.services.logs import LogLine, LogSelection, Positions
 from paceline.surfaces.client import readings
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 
 #: More are not named in a request: all lines come then, and those that are not wanted are left out here.
 MOST_NAMED = 200
@@ -28,7 +28,7 @@ class ServerReader:
         wanted: which of it.
     """
 
-    def __init__(self, connection: Connection, path: str, run: Run, wanted: Wanted) -> None:
+    def __init__(self, connection: ServerConnection, path: str, run: Run, wanted: LogSelection) -> None:
         self._connection, self._path, self._wanted = connection, path, wanted
         every = run.spec.replicas()
         named = [str(each) for each in every if wanted.replica(each)]

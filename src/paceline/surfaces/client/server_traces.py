@@ -12,7 +12,7 @@ from paceline.errors import SourceError
 from paceline.model.traces import traced_steps
 from paceline.services import trace_sites
 from paceline.surfaces.client import readings
-from paceline.surfaces.client.connections import Connection
+from paceline.surfaces.client.connections import ServerConnection
 
 _FILE = re.compile(rf"[a-z]+-\d+\.\d+({'|'.join(map(re.escape, traced_steps.SUFFIXES))})")
 
@@ -26,7 +26,7 @@ class ServerSite:
         run: the folder.
     """
 
-    def __init__(self, connection: Connection, path: str, run: Path) -> None:
+    def __init__(self, connection: ServerConnection, path: str, run: Path) -> None:
         self.run = run
         self._connection, self._path = connection, path
 

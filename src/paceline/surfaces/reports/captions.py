@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from paceline.model import quantities
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import Role
-from paceline.services.observing.summaries import Imbalance, ReplicaSummary, Summary
-from paceline.surfaces.charts.steps import Splits, Traffic
+from paceline.services.observing.summaries import ReplicaSummary, RunOutcome, ServerImbalance
+from paceline.surfaces.charts.steps import Splits, StepTraffic
 from paceline.surfaces.reports import texts
 
 #: So many replicas are named one by one.
@@ -18,7 +18,7 @@ FEW = 4
 EVEN = 1.15
 
 
-def throughput(summary: Summary) -> str:
+def throughput(summary: RunOutcome) -> str:
     """Say how fast the trainers were."""
     seconds = f" in {texts.duration(summary.interval.seconds)} of training" if summary.interval else ""
     each = _each(summary, lambda r: r.examples_per_second, texts.number)
@@ -28,7 +28,7 @@ def throughput(summary: Summary) -> str:
     )
 
 
-def loss(summary: Summary, reports: Sequence[StepReport]) -> str:
+def loss(summary: RunOutcome, reports: Sequence[StepReport]) -> str:
     """Say where the loss began and where it ended."""
     told = [report.loss for report in reports if report.loss is not None]
     steps = f" after {texts.whole(summary.steps)} steps" if summary.steps is not None else ""
@@ -38,7 +38,7 @@ def loss(summary: Summary, reports: Sequence[StepReport]) -> str:
     return f"The loss {verb} from {texts.quality(told[0])} to {texts.quality(told[-1])}{steps}."
 
 
-def cpu(summary: Summary) -> str:
+def cpu(summary: RunOutcome) -> str:
     """Say how many cores were busy."""
     sentence = (
         f"Cores in use on average over training: {_each(summary, lambda r: r.cpu_cores_mean, texts.cores)}"
@@ -52,7 +52,7 @@ def cpu(summary: Summary) -> str:
     return sentence + "."
 
 
-def memory(summary: Summary) -> str:
+def memory(summary: RunOutcome) -> str:
     """Say how much memory was needed at most."""
     shown = _each(summary, lambda r: r.memory_max_bytes, quantities.format_bytes)
     shares = [
@@ -67,7 +67,7 @@ def memory(summary: Summary) -> str:
     return f"Highest memory: {shown}; {fullest.replica} came to {texts.share(share)} of its limit of {limit}."
 
 
-def network(summary: Summary) -> str:
+def network(summary: RunOutcome) -> str:
     """Say what went over the network."""
 
     def both(replica: ReplicaSummary) -> float | None:
@@ -79,7 +79,7 @@ def network(summary: Summary) -> str:
     )
 
 
-def imbalance(found: Sequence[Imbalance]) -> str:
+def imbalance(found: Sequence[ServerImbalance]) -> str:
     """Say how evenly the PS share the load."""
     parts = []
     for one in found:
@@ -95,7 +95,7 @@ def imbalance(found: Sequence[Imbalance]) -> str:
     return f"{texts.joined(parts)}, where 1.00 is even: {verdict}."
 
 
-def quality(summary: Summary, best: float | None) -> str:
+def quality(summary: RunOutcome, best: float | None) -> str:
     """Say how good the model is."""
     sentence = f"AUC on data that was not trained on: {texts.quality(summary.auc)}"
     if best is not None and summary.auc is not None:
@@ -105,7 +105,7 @@ def quality(summary: Summary, best: float | None) -> str:
     return sentence + "."
 
 
-def waits(summary: Summary) -> str:
+def waits(summary: RunOutcome) -> str:
     """Say how much of the time the trainers waited for input."""
     each = _each(summary, lambda r: r.input_wait_share, texts.share)
     total = summary.input_wait_share
@@ -113,7 +113,7 @@ def waits(summary: Summary) -> str:
     return f"Part of the training time spent waiting for input: {each}; {verdict}."
 
 
-def traffic(found: Traffic) -> str:
+def traffic(found: StepTraffic) -> str:
     """Say which variable moves the most, and where it is."""
     moved: dict[tuple[str, str], float] = {}
     for rows in found.ways.values():
@@ -144,7 +144,7 @@ def split(found: Splits) -> str:
 
 
 def _each(
-    summary: Summary,
+    summary: RunOutcome,
     value: Callable[[ReplicaSummary], float | None],
     shown: Callable[[float | None], str],
 ) -> str:

@@ -12,7 +12,7 @@ from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import ExitKind, ReplicaPhase
 from paceline.model.measures.recordings import Recording
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.logs import Wanted
+from paceline.services.logs import LogSelection
 from paceline.services.observing import recordings, summaries
 
 LOG_LINES = 20
@@ -31,7 +31,7 @@ class LogTail:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ReportEvidence:
     """All that a report shows.
 
     Attributes:
@@ -40,13 +40,13 @@ class Evidence:
     """
 
     recording: Recording
-    summary: summaries.Summary
+    summary: summaries.RunOutcome
     explanation: Explanation | None = None
     best_auc: float | None = None
     logs: tuple[LogTail, ...] = ()
 
 
-def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evidence:
+def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> ReportEvidence:
     """Return what there is to report about a run.
 
     Raises:
@@ -60,7 +60,7 @@ def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Evide
 
 def of(
     recording: Recording, *, situation: Situation | None = None, best_auc: float | None = None
-) -> Evidence:
+) -> ReportEvidence:
     """Return what there is to report about a recording, wherever it was made.
 
     Args:
@@ -70,7 +70,7 @@ def of(
     """
     explanation = diagnoses.diagnose(recording, situation or recordings.situation(recording))
     summary = summaries.summarize(recording)
-    return Evidence(recording=recording, summary=summary, explanation=explanation, best_auc=best_auc)
+    return ReportEvidence(recording=recording, summary=summary, explanation=explanation, best_auc=best_auc)
 
 
 def log_tails(api: LifeCycle, recording: Recording) -> tuple[LogTail, ...]:
@@ -89,7 +89,7 @@ def log_tails(api: LifeCycle, recording: Recording) -> tuple[LogTail, ...]:
 
 
 def _last_lines(api: LifeCycle, run: Run, row: ReplicaRow) -> tuple[str, ...]:
-    wanted = Wanted(replica=row.replica.__eq__, attempt=row.attempt, tail=LOG_LINES)
+    wanted = LogSelection(replica=row.replica.__eq__, attempt=row.attempt, tail=LOG_LINES)
     try:
         return tuple(line.text[:LOG_LINE_LENGTH] for line in api.logs(run, wanted))
     except (OSError, PacelineError):

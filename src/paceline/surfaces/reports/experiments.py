@@ -8,9 +8,9 @@ from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.specs.edits import edits
 from paceline.surfaces import templates
 from paceline.surfaces.charts import drawings, scales
-from paceline.surfaces.charts.drawings import Dots, Line, Shape
+from paceline.surfaces.charts.drawings import Dots, Polyline, Shape
 from paceline.surfaces.reports import texts
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 from paceline.surfaces.views import experiments as views
 from paceline.tuning import comparisons
 from paceline.tuning.comparisons import Comparison
@@ -70,7 +70,7 @@ def _run(repeat: Repeat) -> dict[str, str]:
     }
 
 
-def _speeds(experiment: Experiment) -> Figure | None:
+def _speeds(experiment: Experiment) -> ReportFigure | None:
     """Return every run as a dot, a row for each variant, and a line at the mean of the baseline."""
     speeds = {
         each.name: [one.outcome.speed for one in experiment.done if one.variant == each.name]
@@ -96,11 +96,11 @@ def _speeds(experiment: Experiment) -> Figure | None:
     if base:
         mean = sum(base) / len(base)
         key = f"mean of {experiment.baseline}"
-        shapes.append(Line(points=[(mean, 0.0), (mean, float(len(speeds)))], style=_BASE, key=key))
+        shapes.append(Polyline(points=[(mean, 0.0), (mean, float(len(speeds)))], style=_BASE, key=key))
     names = [texts.shortened(name, 40) for name in speeds]
     chart = drawings.chart(title, across, scales.rows(names), shapes, width=drawings.WIDE)
     caption = f"Each dot is a run; the dashed line is the mean of {experiment.baseline}."
-    return Figure(name="runs", title=title, charts=(chart,), caption=caption, wide=True)
+    return ReportFigure(name="runs", title=title, charts=(chart,), caption=caption, wide=True)
 
 
 _BASE = "tint-ink thin dash-long"

@@ -7,7 +7,7 @@ import dataclasses
 from paceline.model.roles import ReplicaId, Role
 from paceline.surfaces.charts.bars import Bars
 from paceline.surfaces.charts.drawings import Chart
-from paceline.surfaces.charts.steps import Splits, Traffic
+from paceline.surfaces.charts.steps import Splits, StepTraffic
 
 _TINTS = {
     Role.PS: ("vermilion", "orange", "purple", "yellow"),
@@ -19,7 +19,7 @@ _DASHES = {Role.PS: "", Role.WORKER: " dash-long", Role.CHIEF: " dash-both", Rol
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class ReportFigure:
     """Charts side by side or bars below each other, and the sentence that says what they show.
 
     Attributes:
@@ -32,7 +32,7 @@ class Figure:
     caption: str
     charts: tuple[Chart, ...] = ()
     bars: tuple[Bars, ...] = ()
-    traffic: Traffic | None = None
+    traffic: StepTraffic | None = None
     splits: Splits | None = None
     wide: bool = False
 

@@ -14,8 +14,8 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Boxes, Chart
 from paceline.surfaces.reports import series, texts
-from paceline.surfaces.reports.figures import Figure
-from paceline.surfaces.reports.series import Line
+from paceline.surfaces.reports.figures import ReportFigure
+from paceline.surfaces.reports.series import ReplicaSeries
 
 #: More PS are not drawn; the busiest are.
 MAX_ROWS = 20
@@ -24,7 +24,7 @@ MAX_CELLS = 90
 SHADES = 8
 
 
-def load(recording: Recording) -> Figure | None:
+def load(recording: Recording) -> ReportFigure | None:
     """Return the CPU of each PS over time, as a share of the cores that it has; None: nothing was measured.
 
     Where it is not known of all how many cores they have, as a share of the busiest moment of all.
@@ -47,10 +47,10 @@ def load(recording: Recording) -> Figure | None:
     title = "Load of each PS over time"
     chart = _chart(title, grid, shown, "cores that it has" if known else "highest load of all")
     caption = _caption(shares, shown, known=known)
-    return Figure(name="load", title=title, charts=(chart,), caption=caption, wide=True)
+    return ReportFigure(name="load", title=title, charts=(chart,), caption=caption, wide=True)
 
 
-def _by_name(line: Line) -> ReplicaId:
+def _by_name(line: ReplicaSeries) -> ReplicaId:
     return line.replica
 
 
@@ -64,12 +64,12 @@ def _cores(recording: Recording, samples: Sequence[Sample]) -> dict[ReplicaId, f
     return limits | {replica: cores for replica, cores in found.items() if cores}
 
 
-def _scaled(line: Line, cores: float) -> Line:
+def _scaled(line: ReplicaSeries, cores: float) -> ReplicaSeries:
     values = tuple(None if value is None else min(1.0, max(0.0, value / cores)) for value in line.values)
-    return Line(replica=line.replica, values=values)
+    return ReplicaSeries(replica=line.replica, values=values)
 
 
-def _chart(title: str, grid: Grid, shown: Sequence[Line], of: str) -> Chart:
+def _chart(title: str, grid: Grid, shown: Sequence[ReplicaSeries], of: str) -> Chart:
     time, across = scales.since_start(grid.seconds)
     width = grid.cell_seconds / time
     step = 100 // SHADES
@@ -110,7 +110,7 @@ def _runs(values: series.Values) -> list[tuple[int, int, int]]:
     return found
 
 
-def _caption(lines: Sequence[Line], shown: Sequence[Line], *, known: bool) -> str:
+def _caption(lines: Sequence[ReplicaSeries], shown: Sequence[ReplicaSeries], *, known: bool) -> str:
     highest = max(lines, key=lambda line: line.mean)
     lowest = min(lines, key=lambda line: line.mean)
     of = "of its cores" if known else "of the highest load"

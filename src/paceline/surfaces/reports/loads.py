@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.model import quantities
-from paceline.model.measures.samples import Evaluation
-from paceline.services.observing.summaries import Imbalance, Summary
+from paceline.model.measures.samples import EvaluationReport
+from paceline.services.observing.summaries import RunOutcome, ServerImbalance
 from paceline.surfaces.charts import bars, drawings, scales
 from paceline.surfaces.charts.bars import Bars
-from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, Key, Line, Shape
+from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, LegendKey, Polyline, Shape
 from paceline.surfaces.reports import captions, texts
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 
 #: More bars than this are not drawn; the highest are.
 MAX_BARS = 12
@@ -20,11 +20,11 @@ _GUESSED_AUC = 0.5
 #: More evaluations are a line without dots.
 _MOST_DOTS = 60
 _BEST = "tint-vermilion dash-long"
-_MEAN = (Key(shape="line", style="tint-ink thin dash-long", text="mean of all PS"),)
+_MEAN = (LegendKey(shape="line", style="tint-ink thin dash-long", text="mean of all PS"),)
 _WAITING, _WORKING = "waiting for input", "pull, compute, push"
 
 
-def imbalance(summary: Summary) -> Figure | None:
+def imbalance(summary: RunOutcome) -> ReportFigure | None:
     """Return the load of each PS against the mean of all."""
     found = [one for name in ("cpu", "network") if (one := summary.imbalance(name)) is not None]
     if not found:
@@ -32,7 +32,7 @@ def imbalance(summary: Summary) -> Figure | None:
     caption = captions.imbalance(found)
     if (count := len(found[0].loads)) > MAX_BARS:
         caption += f" Shown are the {MAX_BARS} of {count} PS with the highest load."
-    return Figure(
+    return ReportFigure(
         name="imbalance",
         title="Load of the parameter servers",
         bars=tuple(_loads(one, () if place else _MEAN) for place, one in enumerate(found)),
@@ -40,7 +40,7 @@ def imbalance(summary: Summary) -> Figure | None:
     )
 
 
-def _loads(one: Imbalance, keys: tuple[Key, ...]) -> Bars:
+def _loads(one: ServerImbalance, keys: tuple[LegendKey, ...]) -> Bars:
     shown = one.loads
     if len(shown) > MAX_BARS:
         shown = tuple(sorted(one.loads, key=lambda pair: -pair[1])[:MAX_BARS])
@@ -64,7 +64,9 @@ def _loads(one: Imbalance, keys: tuple[Key, ...]) -> Bars:
     )
 
 
-def quality(summary: Summary, evaluations: Sequence[Evaluation], best: float | None) -> Figure | None:
+def quality(
+    summary: RunOutcome, evaluations: Sequence[EvaluationReport], best: float | None
+) -> ReportFigure | None:
     """Return the AUC of each evaluation against the best that is possible."""
     told = [(e.step, e.auc) for e in evaluations if e.auc is not None]
     if not told:
@@ -75,17 +77,17 @@ def quality(summary: Summary, evaluations: Sequence[Evaluation], best: float | N
     else:
         chart = _once(told[-1][1], best)
     caption = captions.quality(summary, best)
-    return Figure(name="quality", title="Quality", charts=(chart,), caption=caption)
+    return ReportFigure(name="quality", title="Quality", charts=(chart,), caption=caption)
 
 
 def _over_steps(steps: Sequence[int], aucs: Sequence[float], best: float | None) -> Chart:
     across = scales.between(0.0, float(max(steps)), "Global step", shown=scales.whole)
     points = list(zip(steps, aucs, strict=True))
-    shapes: list[Shape] = [Line(points=points, style="tint-blue", key="AUC")]
+    shapes: list[Shape] = [Polyline(points=points, style="tint-blue", key="AUC")]
     if len(points) <= _MOST_DOTS:
         shapes.append(Dots(points=points, style="tint-blue", radius=3.0))
     if best is not None:
-        shapes.append(Line(points=[(0.0, best), (across.high, best)], style=_BEST, key=_best(best)))
+        shapes.append(Polyline(points=[(0.0, best), (across.high, best)], style=_BEST, key=_best(best)))
     lowest, highest = min(aucs), max([*aucs, *([] if best is None else [best])])
     room = (highest - lowest) * 0.06
     return drawings.chart("AUC", across, scales.between(lowest - room, highest + room, "AUC"), shapes)
@@ -103,12 +105,12 @@ def _once(auc: float, best: float | None) -> Chart:
         Boxes(boxes=[(_GUESSED_AUC, auc, 0.2, 0.8)], style="tint-sky", key=f"AUC {auc:.4f}")
     ]
     if best is not None:
-        shapes.append(Line(points=[(best, 0.0), (best, 1.0)], style=_BEST, key=_best(best)))
+        shapes.append(Polyline(points=[(best, 0.0), (best, 1.0)], style=_BEST, key=_best(best)))
     across = scales.between(low, max(high, low + 0.01), "AUC (0.5 is guessing, 1 is perfect)")
     return drawings.chart("AUC", across, scales.rows([""]), shapes, height=110.0)
 
 
-def waits(summary: Summary) -> Figure | None:
+def waits(summary: RunOutcome) -> ReportFigure | None:
     """Return what part of its time each trainer waited for input."""
     trainers = [(r.replica, r.input_wait_share) for r in summary.replicas if r.input_wait_share is not None]
     if not trainers:
@@ -131,8 +133,8 @@ def waits(summary: Summary) -> Figure | None:
         rows=tuple(rows),
         shown=texts.share,
         keys=(
-            Key(shape="box", style="tint-orange", text=_WAITING),
-            Key(shape="box", style="tint-blue", text=_WORKING),
+            LegendKey(shape="box", style="tint-orange", text=_WAITING),
+            LegendKey(shape="box", style="tint-blue", text=_WORKING),
         ),
     )
-    return Figure(name="waits", title="What a step's time goes into", bars=(found,), caption=caption)
+    return ReportFigure(name="waits", title="What a step's time goes into", bars=(found,), caption=caption)

@@ -9,7 +9,7 @@ from paceline.surfaces import documents
 from paceline.surfaces.reports import evidence
 
 
-def document(found: evidence.Evidence) -> dict[str, Any]:
+def document(found: evidence.ReportEvidence) -> dict[str, Any]:
     """Return the summary of a run as a document."""
     summary = found.summary
     run = found.recording.run

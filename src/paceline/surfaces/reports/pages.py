@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from paceline.model import quantities
 from paceline.model.jobs.runs import JobEvent
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
-from paceline.services.observing.summaries import ReplicaSummary, Summary
+from paceline.services.observing.summaries import ReplicaSummary, RunOutcome
 from paceline.surfaces import scripts, templates
 from paceline.surfaces.charts import elasticities
 from paceline.surfaces.reports import evidence, loads, plots, texts, timelines, whys
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 from paceline.surfaces.reports.tiles import Tile
 
 #: The table shows so many replicas at once, the rest on demand.
@@ -20,7 +20,7 @@ MAX_ROWS = 24
 MAX_EVENTS = 200
 
 
-def page(found: evidence.Evidence) -> str:
+def page(found: evidence.ReportEvidence) -> str:
     """Return the whole page as HTML: one file without scripts that loads nothing."""
     recording, summary = found.recording, found.summary
     drawn, missing = _plots(found)
@@ -57,12 +57,12 @@ def page(found: evidence.Evidence) -> str:
     )
 
 
-def _plots(found: evidence.Evidence) -> tuple[list[Figure], list[str]]:
+def _plots(found: evidence.ReportEvidence) -> tuple[list[ReportFigure], list[str]]:
     """Return the plots, and the names of what they cannot show because it was not measured."""
     recording, summary = found.recording, found.summary
-    measured = plots.Measured.of(recording, summary)
+    measured = plots.GriddedRun.of(recording, summary)
     end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
-    made: list[tuple[str, Figure | None]] = [
+    made: list[tuple[str, ReportFigure | None]] = [
         ("waiting for input", loads.waits(summary)),
         ("CPU", plots.cpu(measured) if measured else None),
         ("memory", plots.memory(measured) if measured else None),
@@ -83,7 +83,7 @@ def _plots(found: evidence.Evidence) -> tuple[list[Figure], list[str]]:
     return drawn, [name for name, plot in made if plot is None]
 
 
-def _tiles(found: evidence.Evidence) -> list[Tile]:
+def _tiles(found: evidence.ReportEvidence) -> list[Tile]:
     summary, best = found.summary, found.best_auc
     outcome = Tile(
         name="Outcome",
@@ -104,13 +104,13 @@ def _tiles(found: evidence.Evidence) -> list[Tile]:
     return [*tiles, _imbalance_tile(summary)] if len(summary.servers) > 1 else tiles
 
 
-def _training_time(summary: Summary) -> str:
+def _training_time(summary: RunOutcome) -> str:
     if summary.interval is None or summary.examples is None:
         return ""
     return f"{texts.duration(summary.interval.seconds)} of it training"
 
 
-def _counts(summary: Summary) -> str:
+def _counts(summary: RunOutcome) -> str:
     parts = []
     if summary.steps is not None:
         parts.append(f"{texts.whole(summary.steps)} steps")
@@ -119,7 +119,7 @@ def _counts(summary: Summary) -> str:
     return ", ".join(parts)
 
 
-def _imbalance_tile(summary: Summary) -> Tile:
+def _imbalance_tile(summary: RunOutcome) -> Tile:
     names = {"cpu": "CPU", "network": "network"}
     parts = [
         f"{shown} {texts.ratio(one.max_over_mean)}"
@@ -228,7 +228,7 @@ def _since(seconds: float) -> str:
     return f"{'-' if seconds < 0 else '+'}{quantities.format_seconds(abs(seconds))}"
 
 
-def _command(found: evidence.Evidence) -> str:
+def _command(found: evidence.ReportEvidence) -> str:
     parts = ["paceline", "report", found.summary.name, "-o", "report.html"]
     if found.best_auc is not None:
         parts += ["--best-auc", f"{found.best_auc:.6g}"]

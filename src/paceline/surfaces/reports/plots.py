@@ -11,10 +11,10 @@ from paceline.model.measures.samples import Sample, StepReport, by_replica
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.observing import summaries
 from paceline.surfaces.charts import drawings, scales
-from paceline.surfaces.charts.drawings import Area, Chart, Line, Shape
+from paceline.surfaces.charts.drawings import Area, Chart, Polyline, Shape
 from paceline.surfaces.charts.scales import Scale
 from paceline.surfaces.reports import captions, figures, series, texts
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 
 #: A limit that is so many times as high as all that was measured is not drawn: the rest would be squeezed.
 _MOST_TIMES = 3.0
@@ -22,16 +22,16 @@ _MOST_LIMITS = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Measured:
+class GriddedRun:
     """A run's measurements by replica, on the grid that all its plots share."""
 
     grid: grids.Grid
     samples: Mapping[ReplicaId, Sequence[Sample]]
     steps: Mapping[ReplicaId, Sequence[StepReport]]
-    summary: summaries.Summary
+    summary: summaries.RunOutcome
 
     @classmethod
-    def of(cls, recording: Recording, summary: summaries.Summary) -> Measured | None:
+    def of(cls, recording: Recording, summary: summaries.RunOutcome) -> GriddedRun | None:
         """Return the measurements of a run; None when there are none."""
         grid = series.grid(recording)
         if grid is None:
@@ -44,7 +44,7 @@ class Measured:
         )
 
 
-def throughput(measured: Measured) -> Figure | None:
+def throughput(measured: GriddedRun) -> ReportFigure | None:
     """Return examples per second of all trainers together and of each."""
     lines = series.lines(measured.grid, measured.steps, lambda r: r.examples, rate=True)
     if not lines:
@@ -56,7 +56,7 @@ def throughput(measured: Measured) -> Figure | None:
     of_all: list[Shape] = [total] if total else []
     parts = [of_all, each] if picture.bands else [[*of_all, *each]]
     charts = [_chart(title, grid, part, "Examples per second", shown=scales.whole) for part in parts]
-    return Figure(
+    return ReportFigure(
         name="throughput",
         title=title,
         charts=tuple(charts),
@@ -65,7 +65,7 @@ def throughput(measured: Measured) -> Figure | None:
     )
 
 
-def loss(measured: Measured) -> Figure | None:
+def loss(measured: GriddedRun) -> ReportFigure | None:
     """Return the loss as the trainers reported it."""
     lines = series.lines(measured.grid, measured.steps, lambda r: r.loss)
     if not lines:
@@ -78,10 +78,10 @@ def loss(measured: Measured) -> Figure | None:
     reports = [report for reports in measured.steps.values() for report in reports]
     caption = captions.loss(measured.summary, sorted(reports, key=lambda report: report.at))
     chart = drawings.chart(title, _across(measured.grid), up, shapes)
-    return Figure(name="loss", title=title, charts=(chart,), caption=caption)
+    return ReportFigure(name="loss", title=title, charts=(chart,), caption=caption)
 
 
-def cpu(measured: Measured) -> Figure | None:
+def cpu(measured: GriddedRun) -> ReportFigure | None:
     """Return the cores that each replica kept busy, and their limits."""
     lines = series.lines(measured.grid, measured.samples, lambda s: s.cpu_cores)
     if not lines:
@@ -94,10 +94,10 @@ def cpu(measured: Measured) -> Figure | None:
     )
     shapes = [*_shapes(measured.grid, series.picture(lines)), *limits]
     chart = _chart("CPU", measured.grid, shapes, "Cores in use")
-    return Figure(name="cpu", title="CPU", charts=(chart,), caption=captions.cpu(measured.summary))
+    return ReportFigure(name="cpu", title="CPU", charts=(chart,), caption=captions.cpu(measured.summary))
 
 
-def memory(measured: Measured) -> Figure | None:
+def memory(measured: GriddedRun) -> ReportFigure | None:
     """Return the memory of each replica, and its limits."""
     lines = series.lines(measured.grid, measured.samples, lambda s: s.memory_bytes)
     if not lines:
@@ -114,10 +114,10 @@ def memory(measured: Measured) -> Figure | None:
     shapes = [*_shapes(measured.grid, series.picture(lines), scale), *limits]
     chart = _chart("Memory", measured.grid, shapes, f"Memory ({unit})")
     caption = captions.memory(measured.summary)
-    return Figure(name="memory", title="Memory", charts=(chart,), caption=caption)
+    return ReportFigure(name="memory", title="Memory", charts=(chart,), caption=caption)
 
 
-def network(measured: Measured) -> Figure | None:
+def network(measured: GriddedRun) -> ReportFigure | None:
     """Return what each replica received and sent, on the same scale."""
     received = series.lines(measured.grid, measured.samples, lambda s: s.network_received_bytes, rate=True)
     sent = series.lines(measured.grid, measured.samples, lambda s: s.network_sent_bytes, rate=True)
@@ -136,7 +136,7 @@ def network(measured: Measured) -> Figure | None:
         if lines
     )
     caption = captions.network(measured.summary)
-    return Figure(name="network", title="Network", charts=charts, caption=caption, wide=True)
+    return ReportFigure(name="network", title="Network", charts=charts, caption=caption, wide=True)
 
 
 def _across(grid: grids.Grid) -> Scale:
@@ -155,7 +155,7 @@ def _chart(
     heights = [
         height
         for shape in shapes
-        if isinstance(shape, Line | Area)
+        if isinstance(shape, Polyline | Area)
         for _, *values in shape.points
         for height in series.known_values(values)
     ]
@@ -164,7 +164,7 @@ def _chart(
     )
 
 
-def _shapes(grid: grids.Grid, picture: series.Picture, scale: float = 1.0) -> Iterator[Shape]:
+def _shapes(grid: grids.Grid, picture: series.SeriesPicture, scale: float = 1.0) -> Iterator[Shape]:
     time, _ = scales.since_start(grid.seconds)
     for band in picture.bands:
         tint, dashes = figures.tint_of(band.role), figures.dashes(band.role)
@@ -184,12 +184,12 @@ def _shapes(grid: grids.Grid, picture: series.Picture, scale: float = 1.0) -> It
         yield _line(grid, line.values, style, str(line.replica), scale)
 
 
-def _line(grid: grids.Grid, values: series.Values, style: str, key: str, scale: float = 1.0) -> Line:
+def _line(grid: grids.Grid, values: series.Values, style: str, key: str, scale: float = 1.0) -> Polyline:
     time, _ = scales.since_start(grid.seconds)
     points = [
         (middle / time, _divided(value, scale)) for middle, value in zip(grid.middles, values, strict=True)
     ]
-    return Line(points=points, style=style, key=key)
+    return Polyline(points=points, style=style, key=key)
 
 
 def _divided(value: float | None, scale: float) -> float | None:
@@ -197,13 +197,13 @@ def _divided(value: float | None, scale: float) -> float | None:
 
 
 def _limits(
-    measured: Measured,
+    measured: GriddedRun,
     limit: Callable[[summaries.ReplicaSummary], float | None],
     *,
     highest: float,
     shown: Callable[[float], str],
     scale: float = 1.0,
-) -> Iterator[Line]:
+) -> Iterator[Polyline]:
     """Yield a line at each limit that is not too high to be drawn."""
     time, _ = scales.since_start(measured.grid.seconds)
     roles: dict[float, dict[Role, None]] = {}
@@ -213,12 +213,12 @@ def _limits(
     for value, names in sorted(roles.items())[:_MOST_LIMITS]:
         if value <= _MOST_TIMES * highest:
             who = texts.joined([figures.plural(role) for role in names])
-            yield Line(
+            yield Polyline(
                 points=[(0.0, value / scale), (measured.grid.seconds / time, value / scale)],
                 style="tint-muted dash-short",
                 key=f"limit of {who}: {shown(value)}",
             )
 
 
-def _highest(lines: Sequence[series.Line]) -> float:
+def _highest(lines: Sequence[series.ReplicaSeries]) -> float:
     return max((value for line in lines for value in series.known_values(line.values)), default=0.0)

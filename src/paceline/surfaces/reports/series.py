@@ -31,7 +31,7 @@ Values = tuple[float | None, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ReplicaSeries:
     """One replica over time."""
 
     replica: ReplicaId
@@ -52,14 +52,14 @@ class Band:
     low: Values
     median: Values
     high: Values
-    highest: Line
+    highest: ReplicaSeries
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Picture:
+class SeriesPicture:
     """What one plot shows: lines for few replicas, bands for many."""
 
-    lines: tuple[Line, ...] = ()
+    lines: tuple[ReplicaSeries, ...] = ()
     bands: tuple[Band, ...] = ()
 
 
@@ -116,34 +116,34 @@ def lines(
     value: Callable[[Timed], float | None],
     *,
     rate: bool = False,
-) -> list[Line]:
+) -> list[ReplicaSeries]:
     """Return a line for each replica of which the value was measured."""
     found = [
-        Line(replica=replica, values=mean_over(grid, measured, value, rate=rate))
+        ReplicaSeries(replica=replica, values=mean_over(grid, measured, value, rate=rate))
         for replica, measured in sorted(items.items())
     ]
     return [line for line in found if known_values(line.values)]
 
 
-def total(found: Sequence[Line]) -> Values:
+def total(found: Sequence[ReplicaSeries]) -> Values:
     """Return the sum of lines in each cell; a cell that no line covers is None."""
     cells = zip(*(line.values for line in found), strict=True)
     return tuple(sum(known) if (known := known_values(cell)) else None for cell in cells)
 
 
-def picture(found: Sequence[Line]) -> Picture:
+def picture(found: Sequence[ReplicaSeries]) -> SeriesPicture:
     """Return what is to be drawn of lines: themselves when they are few, else bands of the big roles."""
     if len(found) <= MAX_LINES:
-        return Picture(lines=tuple(found))
-    by_role: dict[Role, list[Line]] = {}
+        return SeriesPicture(lines=tuple(found))
+    by_role: dict[Role, list[ReplicaSeries]] = {}
     for line in found:
         by_role.setdefault(line.replica.role, []).append(line)
     few = [line for group in by_role.values() if len(group) <= MAX_LINES_PER_ROLE for line in group]
     many = [_band(role, group) for role, group in by_role.items() if len(group) > MAX_LINES_PER_ROLE]
-    return Picture(lines=tuple(few), bands=tuple(many))
+    return SeriesPicture(lines=tuple(few), bands=tuple(many))
 
 
-def _band(role: Role, group: Sequence[Line]) -> Band:
+def _band(role: Role, group: Sequence[ReplicaSeries]) -> Band:
     cells = [sorted(known_values(cell)) for cell in zip(*(line.values for line in group), strict=True)]
     return Band(
         role=role,

@@ -9,10 +9,10 @@ from paceline.modelling.forecasts import CONFIDENCE, Forecast
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.surfaces import templates
 from paceline.surfaces.charts import curves, drawings, scales
-from paceline.surfaces.charts.curves import Place
-from paceline.surfaces.charts.drawings import Dots, Line, Shape
+from paceline.surfaces.charts.curves import CurveValue
+from paceline.surfaces.charts.drawings import Dots, Polyline, Shape
 from paceline.surfaces.reports import texts
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 
 
 def page(
@@ -42,10 +42,10 @@ def page(
     )
 
 
-def _throughput(field: str, values: Sequence[str], found: Sequence[Forecast]) -> Figure:
+def _throughput(field: str, values: Sequence[str], found: Sequence[Forecast]) -> ReportFigure:
     """Return the speed with its interval, the knee, and what binds."""
     places = [
-        Place(
+        CurveValue(
             label=value,
             middle=each.then_examples_per_second,
             low=each.examples_per_second * each.low,
@@ -64,14 +64,14 @@ def _throughput(field: str, values: Sequence[str], found: Sequence[Forecast]) ->
         shown=texts.whole,
     )
     caption = f"Beyond the knee nothing is {forecasts.WORTH:g} times as fast. Dots show what binds."
-    return Figure(name="throughput", title="Throughput", charts=(chart,), caption=caption, wide=True)
+    return ReportFigure(name="throughput", title="Throughput", charts=(chart,), caption=caption, wide=True)
 
 
 def _binding(forecast: Forecast) -> str:
     return forecast.then.binds or NOTHING_BINDS
 
 
-def _cost(field: str, values: Sequence[str], found: Sequence[Forecast]) -> Figure | None:
+def _cost(field: str, values: Sequence[str], found: Sequence[Forecast]) -> ReportFigure | None:
     """Return the core-hours that a million examples take; None: cores are not limited."""
     costs = [each.then_core_hours for each in found if each.then_core_hours is not None]
     if len(costs) < len(found):
@@ -80,14 +80,14 @@ def _cost(field: str, values: Sequence[str], found: Sequence[Forecast]) -> Figur
     knee = forecasts.knee(found) + 0.5
     up = scales.up_to(max(costs), "Core-hours for a million examples")
     shapes: list[Shape] = [
-        Line(points=[(knee, 0.0), (knee, up.high)], style="tint-muted thin dash-short", key="knee"),
-        Line(points=points, style="tint-vermilion"),
+        Polyline(points=[(knee, 0.0), (knee, up.high)], style="tint-muted thin dash-short", key="knee"),
+        Polyline(points=points, style="tint-vermilion"),
         Dots(points=points, said=[f"{cost:.3f}" for cost in costs], style="tint-vermilion"),
     ]
     across = scales.places(values, field)
     chart = drawings.chart("Cost", across, up, shapes, width=drawings.MIDDLE, height=220.0)
     caption = "Of the cores that the job asks for, used or not. The line is at the knee of the throughput."
-    return Figure(name="cost", title="Cost", charts=(chart,), caption=caption, wide=True)
+    return ReportFigure(name="cost", title="Cost", charts=(chart,), caption=caption, wide=True)
 
 
 def _rows(values: Sequence[str], found: Sequence[Forecast]) -> Iterator[dict[str, str]]:

@@ -12,7 +12,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, Shape
 from paceline.surfaces.reports import figures, texts
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 
 MAX_ROWS = 24
 STARTED, EXITED = "started", "replica-exited"
@@ -48,7 +48,7 @@ def lives(events: Sequence[JobEvent]) -> list[Life]:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class TimelineRow:
     """What one row shows: a replica, or all those of a role to which nothing special happened."""
 
     label: str
@@ -56,7 +56,7 @@ class Row:
     replicas: tuple[ReplicaId, ...]
 
 
-def timeline(recording: Recording, end: float, *, wide: bool = False) -> Figure | None:
+def timeline(recording: Recording, end: float, *, wide: bool = False) -> ReportFigure | None:
     """Return the lives of the replicas of a run.
 
     Args:
@@ -73,12 +73,12 @@ def timeline(recording: Recording, end: float, *, wide: bool = False) -> Figure 
     end = max(end, *(life.until or life.since for life in found))
     shown = rows(recording.replicas, found)
     chart = _chart(recording, found, shown, start, end, drawings.WIDE if wide else drawings.WIDTH)
-    return Figure(
+    return ReportFigure(
         name="timeline", title=title, charts=(chart,), caption=_caption(recording, found), wide=wide
     )
 
 
-def rows(replicas: Sequence[ReplicaRow], found: Sequence[Life]) -> list[Row]:
+def rows(replicas: Sequence[ReplicaRow], found: Sequence[Life]) -> list[TimelineRow]:
     """Return a row for each replica; of many, only for those with restarts or failures, the rest by role."""
     lived = {life.replica for life in found}
     known = [row for row in replicas if row.replica in lived]
@@ -87,13 +87,13 @@ def rows(replicas: Sequence[ReplicaRow], found: Sequence[Life]) -> list[Row]:
         special = [row for row in known if row.restarts or _went_wrong(row)]
         single = sorted(special, key=lambda row: (-row.restarts, row.replica))[:MAX_ROWS]
     named = {row.replica for row in single}
-    shown = [Row(label=str(of), role=of.role, replicas=(of,)) for of in sorted(named)]
+    shown = [TimelineRow(label=str(of), role=of.role, replicas=(of,)) for of in sorted(named)]
     for role in Role:
         rest = tuple(row.replica for row in known if row.replica.role is role and row.replica not in named)
         if rest:
             others = "other " if any(row.role is role for row in shown) else ""
             shown.append(
-                Row(
+                TimelineRow(
                     label=f"{len(rest)} {others}{'PS' if role is Role.PS else f'{role}s'}",
                     role=role,
                     replicas=rest,
@@ -107,7 +107,12 @@ def _went_wrong(row: ReplicaRow) -> bool:
 
 
 def _chart(
-    recording: Recording, found: Sequence[Life], shown: Sequence[Row], start: float, end: float, width: float
+    recording: Recording,
+    found: Sequence[Life],
+    shown: Sequence[TimelineRow],
+    start: float,
+    end: float,
+    width: float,
 ) -> Chart:
     time, across = scales.since_start(end - start)
     least = (end - start) / time / width

@@ -12,13 +12,13 @@ from paceline.model.studies.tunings import Trial, Tuning
 from paceline.surfaces import documents, templates
 from paceline.surfaces.charts import bars
 from paceline.surfaces.charts.bars import Bars
-from paceline.surfaces.charts.drawings import Key
+from paceline.surfaces.charts.drawings import LegendKey
 from paceline.surfaces.reports import texts, whys
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 from paceline.surfaces.reports.tiles import Tile
 from paceline.surfaces.views import tunings as views
 from paceline.tuning import summaries
-from paceline.tuning.summaries import Summary
+from paceline.tuning.summaries import SearchSummary
 
 _HEAD = 2
 
@@ -57,7 +57,7 @@ def document(tuning: Tuning, found: Explanation) -> dict[str, Any]:
     return documents.document("TuningSummary", {"name": tuning.name, "primary_cause": primary, **body})
 
 
-def _tiles(told: Summary, found: Explanation) -> Iterator[Tile]:
+def _tiles(told: SearchSummary, found: Explanation) -> Iterator[Tile]:
     if told.factor is None or told.factor_low is None or told.factor_high is None:
         yield Tile(name="Gain", value="none", detail="nothing was better than the job as it came")
     else:
@@ -104,7 +104,7 @@ def _computed(trial: Trial) -> Iterator[str]:
             yield f"{each.gain.low:.1f} to {each.gain.high:.1f}"
 
 
-def _speeds(tuning: Tuning) -> Figure:
+def _speeds(tuning: Tuning) -> ReportFigure:
     """Return the speed of each trial, and whether its changes stay."""
     trials = tuning.finished
     speeds = [each.outcome.speed if each.outcome else 0.0 for each in trials]
@@ -120,13 +120,13 @@ def _speeds(tuning: Tuning) -> Figure:
         rows=tuple(rows),
         shown=lambda speed: texts.whole(speed or None),
         keys=(
-            Key(shape="box", style=_STAYS, text="its changes stay"),
-            Key(shape="box", style=_UNDONE, text="undone"),
+            LegendKey(shape="box", style=_STAYS, text="its changes stay"),
+            LegendKey(shape="box", style=_UNDONE, text="undone"),
         ),
     )
     caption = "Each trial has the changes of those before it that stayed, and its own."
     title = "Examples per second of each trial"
-    return Figure(name="trials", title=title, bars=(found,), caption=caption, wide=True)
+    return ReportFigure(name="trials", title=title, bars=(found,), caption=caption, wide=True)
 
 
 _STAYS, _UNDONE = "tint-green", "tint-muted"

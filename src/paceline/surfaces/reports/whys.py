@@ -12,7 +12,7 @@ from paceline.surfaces.answers import Answer
 from paceline.surfaces.charts import steps
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import captions, heat_maps, texts
-from paceline.surfaces.reports.figures import Figure
+from paceline.surfaces.reports.figures import ReportFigure
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +20,7 @@ class Why:
     """The answer in words, and its plots."""
 
     answer: Answer
-    plots: tuple[Figure, ...]
+    plots: tuple[ReportFigure, ...]
 
 
 def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> Why:
@@ -39,20 +39,20 @@ def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] =
     return Why(answer=answers.answer(found, diffs=Diffs.of(recording.run), say=say), plots=tuple(drawn))
 
 
-def _traffic(recording: Recording) -> Figure | None:
+def _traffic(recording: Recording) -> ReportFigure | None:
     found = steps.traffic(recording)
     if found is None:
         return None
     caption = captions.traffic(found)
-    return Figure(name="traffic", title="Traffic of the variables", traffic=found, caption=caption)
+    return ReportFigure(name="traffic", title="Traffic of the variables", traffic=found, caption=caption)
 
 
-def _split(recording: Recording) -> Figure | None:
+def _split(recording: Recording) -> ReportFigure | None:
     found = steps.splits(recording)
     if found is None:
         return None
     caption = captions.split(found)
-    return Figure(name="split", title="Split of a traced step", splits=found, caption=caption)
+    return ReportFigure(name="split", title="Split of a traced step", splits=found, caption=caption)
 
 
 def page(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> str:

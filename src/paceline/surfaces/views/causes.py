@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from paceline.diagnosing import catalogues
-from paceline.model.explanations.causes import Cause, Evidence, Explanation, Source
+from paceline.model.explanations.causes import Cause, Evidence, EvidenceSource, Explanation
 from paceline.surfaces import answers
 from paceline.surfaces.answers import Prospect
 from paceline.surfaces.diffs import Diffs
@@ -97,13 +97,13 @@ def _seen(each: Evidence) -> str:
     return f"{at}{each.text}{often}"
 
 
-def _sources(sources: Sequence[Source]) -> str:
+def _sources(sources: Sequence[EvidenceSource]) -> str:
     """Return what numbers rest on: ``(60 samples, 14:03:10 to 14:03:40)``."""
     said = "; ".join(dict.fromkeys(filter(None, map(_source, sources))))
     return f"({said})" if said else ""
 
 
-def _source(source: Source) -> str:
+def _source(source: EvidenceSource) -> str:
     if not source.count:
         return ""
     what = answers.counted(source)

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.surfaces.explanations import Entry
+from paceline.surfaces.explanations import CodeEntry
 from paceline.surfaces.views import cells, styles
 
 
-def table(entries: Sequence[Entry], *, width: int | None) -> RenderableType:
+def table(entries: Sequence[CodeEntry], *, width: int | None) -> RenderableType:
     """Return a line for each code."""
     lines = []
     for entry in entries:
@@ -24,7 +24,7 @@ def table(entries: Sequence[Entry], *, width: int | None) -> RenderableType:
     return Group(*lines)
 
 
-def page(entry: Entry, *, width: int | None) -> RenderableType:
+def page(entry: CodeEntry, *, width: int | None) -> RenderableType:
     """Return all that is known about a code."""
     head = Text()
     name = f" ({entry.name})" if entry.name else ""

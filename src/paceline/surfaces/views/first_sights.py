@@ -7,13 +7,13 @@ from rich.text import Text
 from paceline.diagnosing import catalogues
 from paceline.model.explanations.causes import Cause, Explanation
 from paceline.model.traces import trace_summaries
-from paceline.services.observing.diagnosis_runs import Look
+from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.surfaces.views import cells, styles
 
 _NEED = "not enough data: "
 
 
-def lines(look: Look, *, width: int | None) -> list[Text]:
+def lines(look: DiagnosisRun, *, width: int | None) -> list[Text]:
     """Return the line of the finding and that of the split of a step.
 
     Args:
@@ -47,7 +47,7 @@ def primary(found: Explanation) -> Cause | None:
     return next((cause for cause in found.causes if not cause.is_past), None)
 
 
-def split(look: Look) -> Text:
+def split(look: DiagnosisRun) -> Text:
     """Return where the time of a step goes, from the newest traces."""
     shares = trace_summaries.shares(look.recording.traces)
     if shares is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from paceline.surfaces.answers import Answer, Prospect, Reason
+from paceline.surfaces.answers import Answer, AnswerReason, Prospect
 from paceline.surfaces.views import cells
 
 #: What Markdown or HTML would act on; an underscore within a word is none of that.
@@ -31,7 +31,7 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield from _outlook(answer.outlook)
 
 
-def _reason(reason: Reason) -> Iterator[str]:
+def _reason(reason: AnswerReason) -> Iterator[str]:
     past = " (over)" if reason.is_past else ""
     yield from ("", f"### {reason.code} {_plain(reason.what)}{past}")
     if reason.seen or reason.effects:

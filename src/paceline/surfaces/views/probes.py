@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.measures.probes import Elasticity, Probe, Verdict
+from paceline.model.measures.probes import Elasticity, PartVerdict, Probe
 from paceline.probing import sayings
 from paceline.surfaces.views import cells, tables
 
-_STYLES = {Verdict.BINDS: "bold red", Verdict.RESTS: "green", Verdict.UNCLEAR: "yellow"}
+_STYLES = {PartVerdict.BINDS: "bold red", PartVerdict.RESTS: "green", PartVerdict.UNCLEAR: "yellow"}
 
 
 def page(probe: Probe, width: int | None) -> RenderableType:

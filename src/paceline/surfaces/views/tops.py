@@ -11,7 +11,7 @@ from paceline.model.jobs.runs import KUBERNETES
 from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import Role
-from paceline.services.observing.diagnosis_runs import Look
+from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.surfaces.views import cells, first_sights, job_tables, styles, tables
 
 BAR_WIDTH = 20
@@ -20,7 +20,7 @@ ROLE_LINES = 3
 
 
 def frame(
-    snapshot: Snapshot, *, width: int | None, height: int | None = None, look: Look | None = None
+    snapshot: Snapshot, *, width: int | None, height: int | None = None, look: DiagnosisRun | None = None
 ) -> RenderableType:
     """Return one picture of a job.
 

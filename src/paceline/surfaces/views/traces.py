@@ -47,7 +47,7 @@ def _splits(traces: Sequence[Trace], width: int | None) -> Text:
     return tables.fit(columns, width).text
 
 
-def _traffic(rows: Sequence[trace_summaries.Traffic], width: int | None) -> Text:
+def _traffic(rows: Sequence[trace_summaries.VariableTraffic], width: int | None) -> Text:
     shown = rows if width is None else rows[:_TRAFFIC_ROWS]
     total = sum(row.bytes or 0 for row in rows)
     columns = [

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from paceline.model.variables.plan_comparisons import Difference
+from paceline.model.variables.plan_comparisons import VariableDifference
 from paceline.model.variables.variable_plans import Plan
 from paceline.model.variables.variables import Shard
 from paceline.services.variable_plans import Alternative
@@ -70,7 +70,7 @@ def shards(plan: Plan, *, width: int | None) -> RenderableType:
     )
 
 
-def differences(found: Sequence[Difference], *, width: int | None) -> RenderableType:
+def differences(found: Sequence[VariableDifference], *, width: int | None) -> RenderableType:
     """Return a row for each variable that lies otherwise: where it was, where it is, what has to move."""
     if not found:
         return Text("nothing moves: both plans are the same")
@@ -90,7 +90,7 @@ def _servers(parts: Sequence[Shard]) -> str:
     return " ".join(str(shard.server) for shard in parts) or "not there"
 
 
-def _moved(one: Difference) -> str:
+def _moved(one: VariableDifference) -> str:
     if one.moved_bytes is None:
         return "another variable" if one.before and one.after else "new" if one.after else "gone"
     return f"{'at most ' if one.is_reordered else ''}{cells.compact_bytes(one.moved_bytes)}"

@@ -17,7 +17,7 @@ from paceline.services.studying.computation_cache import Advisor
 from paceline.surfaces import templates
 from paceline.surfaces.web import descriptions, guards, problems
 from paceline.surfaces.web.feeds import Feeds
-from paceline.surfaces.web.guards import Guard
+from paceline.surfaces.web.guards import RequestGuard
 from paceline.surfaces.web.job_files import JobFiles
 from paceline.surfaces.web.namespaces import Namespaces
 from paceline.surfaces.web.origins import Proxies
@@ -28,7 +28,7 @@ from paceline.surfaces.web.pages import job as job_page
 from paceline.surfaces.web.pages import jobs as job_pages
 from paceline.surfaces.web.pages import models as model_pages
 from paceline.surfaces.web.pages import namespaces as namespace_pages
-from paceline.surfaces.web.rates import Guesses, Rates
+from paceline.surfaces.web.rates import Guesses, RateLimiter
 from paceline.surfaces.web.routes import (
     advice,
     audits,
@@ -119,16 +119,16 @@ def application(
     made.state.advisor = Advisor(clock)
     made.state.tasks = set()
     made.state.clock = clock
-    made.state.guesses = Guesses(Rates(guards.WRONG_RATE, guards.WRONG_BURST, clock))
+    made.state.guesses = Guesses(RateLimiter(guards.WRONG_RATE, guards.WRONG_BURST, clock))
     made.state.tickets = Tickets(lambda: site.store, lambda: site.clock(), clock)
     made.state.job_files = job_files or JobFiles()
     refuse = problems.handle(made, sessions.of_problem)
     made.router.routes.extend(_routes())
     made.mount("/static", StaticFiles(directory=rendering.STATIC))
     made.add_middleware(
-        Guard,
+        RequestGuard,
         hosts=None if hosts is None else frozenset(hosts),
-        rates=Rates(guards.RATE, guards.BURST, clock),
+        rates=RateLimiter(guards.RATE, guards.BURST, clock),
         proxies=proxies or Proxies(),
         refuse=refuse,
     )

@@ -15,12 +15,12 @@ from starlette.concurrency import run_in_threadpool
 from paceline.errors import PacelineError
 from paceline.model.jobs.audits import Audit
 from paceline.services.life_cycles import LifeCycle
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces.web import descriptions
 from paceline.surfaces.web.gates import Caller, Credentials
 from paceline.surfaces.web.job_files import JobFiles
-from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.problems import Refused
+from paceline.surfaces.web.operations import ApiOperation
+from paceline.surfaces.web.problems import RequestRefused
 from paceline.surfaces.web.rates import Guesses
 from paceline.surfaces.web.sites import Site
 from paceline.surfaces.web.tickets import Tickets
@@ -39,7 +39,7 @@ Namespace = Annotated[
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Asked:
+class CallerRequest:
     """A request whose caller may make it.
 
     Attributes:
@@ -52,14 +52,14 @@ class Asked:
 
     site: Site
     caller: Caller
-    operation: Operation
+    operation: ApiOperation
     jobs: LifeCycle
-    lookout: Lookout
+    lookout: LookCache
     namespace: str | None
     origin: str
     job_files: JobFiles
 
-    def may(self, operation: Operation) -> bool:
+    def may(self, operation: ApiOperation) -> bool:
         """Whether the caller may do something else, too."""
         return self.site.gate.allows(self.caller, operation, self.namespace)
 
@@ -97,7 +97,7 @@ async def identify(request: Request) -> Identified:
     """Return who makes a request, by its headers alone: none of its body has been read yet."""
     try:
         return Identified(await _caller(request))
-    except (Refused, PacelineError) as error:
+    except (RequestRefused, PacelineError) as error:
         return Identified(None, error)
 
 
@@ -153,8 +153,8 @@ async def recognised(request: Request, token: str | None, session: str | None = 
         return await run_in_threadpool(ask)
 
 
-def _unknown(why: str) -> Refused:
-    return Refused(
+def _unknown(why: str) -> RequestRefused:
+    return RequestRefused(
         HTTPStatus.UNAUTHORIZED,
         why,
         hint="send 'Authorization: Bearer TOKEN'",
@@ -187,7 +187,7 @@ def credentials(request: Request, token: str | None) -> Credentials:
 
 
 def address(request: Request) -> str:
-    """Return where a request comes from, as far as that can be believed (`guards.Guard`)."""
+    """Return where a request comes from, as far as that can be believed (`guards.RequestGuard`)."""
     return str(request.state.origin)
 
 
@@ -200,7 +200,7 @@ def count_guess(request: Request) -> None:
     wait = _guesses(request).count(address(request))
     if wait:
         after = {"Retry-After": str(int(wait) + 1)}
-        raise Refused(HTTPStatus.TOO_MANY_REQUESTS, "too many wrong tokens", headers=after)
+        raise RequestRefused(HTTPStatus.TOO_MANY_REQUESTS, "too many wrong tokens", headers=after)
 
 
 def _guesses(request: Request) -> Guesses:
@@ -224,29 +224,31 @@ def _check_origin(request: Request) -> None:
     else:
         allowed = origin is not None and urlsplit(origin).netloc == request.headers.get("host")
     if not allowed:
-        raise Refused(HTTPStatus.FORBIDDEN, "a page of another site asked for this")
+        raise RequestRefused(HTTPStatus.FORBIDDEN, "a page of another site asked for this")
 
 
 Known = Annotated[Caller, Depends(caller)]
 
 
-def may(operation: Operation) -> Callable[..., Asked]:
+def may(operation: ApiOperation) -> Callable[..., CallerRequest]:
     """Return what makes sure that the caller may do an operation, for ``Depends``.
 
     Raises:
         Refused: they may not.
     """
 
-    def asked(request: Request, known: Known, namespace: Namespace = None) -> Asked:
+    def asked(request: Request, known: Known, namespace: Namespace = None) -> CallerRequest:
         descriptions.check_query(request)
         site: Site = request.app.state.site
         namespace = namespace or getattr(request.state, "namespace", None) or site.namespace
         if not site.gate.allows(known, operation, namespace):
             where = f" in {namespace}" if namespace else ""
-            raise Refused(HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}")
+            raise RequestRefused(
+                HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}"
+            )
         jobs, lookout = site.jobs(namespace), site.lookout(namespace)
         job_files: JobFiles = request.app.state.job_files
-        return Asked(site, known, operation, jobs, lookout, namespace, address(request), job_files)
+        return CallerRequest(site, known, operation, jobs, lookout, namespace, address(request), job_files)
 
     asked.operation = operation  # type: ignore[attr-defined]
     return asked
@@ -260,7 +262,7 @@ class Rights:
         asked: what it was found to be then.
     """
 
-    def __init__(self, request: Request, asked: Asked) -> None:
+    def __init__(self, request: Request, asked: CallerRequest) -> None:
         self._request, self._asked = request, asked
         self._clock: Callable[[], float] = request.app.state.clock
         self._due = self._clock() + ASK_AGAIN_SECONDS
@@ -281,4 +283,6 @@ class Rights:
         if identity.caller != self._asked.caller or not await run_in_threadpool(
             self._asked.may, self._asked.operation
         ):
-            raise Refused(HTTPStatus.FORBIDDEN, f"{self._asked.caller.name} may not follow this any more")
+            raise RequestRefused(
+                HTTPStatus.FORBIDDEN, f"{self._asked.caller.name} may not follow this any more"
+            )

@@ -16,7 +16,7 @@ from paceline.engines.kubernetes.loops import Loop
 from paceline.engines.kubernetes.reviews import Subject
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
 from paceline.surfaces.web.memories import Memory
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.origins import Proxies
 
 #: How long answers count.
@@ -41,9 +41,11 @@ class ReviewingGate(Gate):
 
     def __init__(self, cluster: Cluster, loop: Loop, clock: Callable[[], float]) -> None:
         self._cluster, self._loop = cluster, loop
-        self._rights: Memory[tuple[Caller, Operation, str | None], bool] = Memory(clock, REMEMBERED_SECONDS)
+        self._rights: Memory[tuple[Caller, ApiOperation, str | None], bool] = Memory(
+            clock, REMEMBERED_SECONDS
+        )
 
-    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+    def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
         """Whether they may do that in a namespace; of what concerns none, anywhere.
 
         Raises:

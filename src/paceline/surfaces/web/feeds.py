@@ -15,9 +15,9 @@ from starlette.concurrency import run_in_threadpool
 from paceline.errors import PacelineError
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import job_summaries
-from paceline.services.observing.look_cache import Lookout
+from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces import documents
-from paceline.surfaces.web.problems import Refused
+from paceline.surfaces.web.problems import RequestRefused
 
 #: How often a job is looked at, and those who follow it are told.
 LOOK_SECONDS = 1.0
@@ -54,7 +54,7 @@ class Feed:
         clock: seconds of any clock that only goes on.
     """
 
-    def __init__(self, jobs: LifeCycle, lookout: Lookout, name: str, clock: Callable[[], float]) -> None:
+    def __init__(self, jobs: LifeCycle, lookout: LookCache, name: str, clock: Callable[[], float]) -> None:
         self._jobs, self._lookout, self._name, self._clock = jobs, lookout, name, clock
         self._lock = asyncio.Lock()
         self._seen: tuple[float, Update] | None = None
@@ -108,7 +108,7 @@ class Feeds:
         self._clock = clock
         self._feeds: collections.OrderedDict[tuple[str | None, str], Feed] = collections.OrderedDict()
 
-    def of(self, namespace: str | None, name: str, jobs: LifeCycle, lookout: Lookout) -> Feed:
+    def of(self, namespace: str | None, name: str, jobs: LifeCycle, lookout: LookCache) -> Feed:
         """Return the feed of a job."""
         key = namespace, name
         if key not in self._feeds:
@@ -146,7 +146,7 @@ async def followed(
         try:
             await check()
             update = await feed.current()
-        except (PacelineError, Refused) as error:
+        except (PacelineError, RequestRefused) as error:
             yield ServerSentEvent(event="problem", data={"detail": str(error)})
             return
         for number, text in update.events:

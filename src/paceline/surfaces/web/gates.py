@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from paceline.errors import StoreError
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 
 TOKEN_BYTES = 32
 TOKEN_FILE = "server.token"
@@ -66,7 +66,7 @@ class Gate(abc.ABC):
         """Return the caller; None: the caller is unknown."""
 
     @abc.abstractmethod
-    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+    def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
         """Whether they may do that; ``namespace`` is None on this machine."""
 
 
@@ -90,7 +90,7 @@ class TokenGate(Gate):
         given = (credentials.token or "").encode()
         return self._caller if secrets.compare_digest(given, self._token) else None
 
-    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+    def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
         """Whether they may do that: always."""
         return True
 

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from paceline.surfaces.web import callers, problems
 from paceline.surfaces.web.origins import Proxies
-from paceline.surfaces.web.rates import Budget, Rates
+from paceline.surfaces.web.rates import BodyBudget, RateLimiter
 
 #: No script, style or picture but our own files: none that is written into a page. No frames, no plug-ins.
 _POLICY = "; ".join(
@@ -65,7 +65,7 @@ _LENGTH = re.compile("[0-9]{1,20}", re.ASCII)
 Refuse = Callable[[Request, Exception], Response]
 
 
-class Guard:
+class RequestGuard:
     """Turns away requests for other servers, requests of unknown callers, and too large or frequent ones.
 
     Args:
@@ -82,15 +82,15 @@ class Guard:
         application: ASGIApp,
         *,
         hosts: frozenset[str] | None,
-        rates: Rates,
+        rates: RateLimiter,
         proxies: Proxies,
         refuse: Refuse,
     ) -> None:
         self._application, self._hosts, self._rates = application, hosts, rates
         self._proxies, self._refuse = proxies, refuse
-        self._bodies = Budget(MOST_HELD, MOST_HELD_EACH)
-        self._entries = Budget(MOST_ENTRIES, MOST_ENTRIES_EACH)
-        self._files = Budget(MOST_FILES, MOST_FILES_EACH)
+        self._bodies = BodyBudget(MOST_HELD, MOST_HELD_EACH)
+        self._entries = BodyBudget(MOST_ENTRIES, MOST_ENTRIES_EACH)
+        self._files = BodyBudget(MOST_FILES, MOST_FILES_EACH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request, or have it answered."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from paceline import linting, specs
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Finding
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.bounded_readers import BoundedReader
@@ -51,12 +51,12 @@ class JobFiles:
         found: JobSpec = self._reader.read((_spec, (source,)))
         return found
 
-    def changes(self, texts: Sequence[str]) -> list[Change]:
+    def changes(self, texts: Sequence[str]) -> list[FieldChange]:
         """Return changes that are written as ``ps.replicas=4``."""
-        found: list[Change] = self._reader.read((_changes, (list(texts),)))
+        found: list[FieldChange] = self._reader.read((_changes, (list(texts),)))
         return found
 
-    def edited(self, source: str, changes: Sequence[Change]) -> str:
+    def edited(self, source: str, changes: Sequence[FieldChange]) -> str:
         """Return a job file with changes made in it."""
         found: str = self._reader.read((edits.edited, (source, tuple(changes))))
         return found
@@ -85,5 +85,5 @@ def _spec(source: str) -> JobSpec:
     return specs.parse_job(source, file=FILE).spec
 
 
-def _changes(texts: list[str]) -> list[Change]:
+def _changes(texts: list[str]) -> list[FieldChange]:
     return [assignments.change(each) for each in texts]

@@ -11,7 +11,7 @@ import enum
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Right:
+class ApiRight:
     """A right as a SubjectAccessReview asks for it.
 
     Attributes:
@@ -27,7 +27,7 @@ class Right:
     is_namespaced: bool = True
 
 
-class Operation(enum.Enum):
+class ApiOperation(enum.Enum):
     """Something that can be asked; the value is its name in the audit log."""
 
     LIST = "jobs.list"
@@ -51,7 +51,7 @@ class Operation(enum.Enum):
     ASK = "ask"
 
     @property
-    def right(self) -> Right | None:
+    def right(self) -> ApiRight | None:
         """Return the right that it needs; None: every known caller may ask."""
         return _RIGHTS.get(self)
 
@@ -63,27 +63,27 @@ class Operation(enum.Enum):
 
 _JOBS = "trainingjobs"
 _RIGHTS = {
-    Operation.LIST: Right("list", _JOBS),
-    Operation.GET: Right("get", _JOBS),
-    Operation.LOGS: Right("get", "pods", "log", group=""),
-    Operation.SUBMIT: Right("create", _JOBS),
-    Operation.STOP: Right("patch", _JOBS),
-    Operation.RESUME: Right("patch", _JOBS),
-    Operation.SCALE: Right("patch", _JOBS),
-    Operation.RESIZE: Right("patch", _JOBS),
-    Operation.PROBE: Right("patch", _JOBS),
-    Operation.APPLY: Right("patch", _JOBS),
-    Operation.TRACE: Right("patch", _JOBS),
-    Operation.DELETE: Right("delete", _JOBS),
-    Operation.CLUSTER: Right("list", "nodes", group="", is_namespaced=False),
-    Operation.QUOTAS: Right("list", "resourcequotas", group=""),
-    Operation.AUDITS: Right("list", _JOBS, "audits"),
-    Operation.STUDIES: Right("list", _JOBS, is_namespaced=False),
+    ApiOperation.LIST: ApiRight("list", _JOBS),
+    ApiOperation.GET: ApiRight("get", _JOBS),
+    ApiOperation.LOGS: ApiRight("get", "pods", "log", group=""),
+    ApiOperation.SUBMIT: ApiRight("create", _JOBS),
+    ApiOperation.STOP: ApiRight("patch", _JOBS),
+    ApiOperation.RESUME: ApiRight("patch", _JOBS),
+    ApiOperation.SCALE: ApiRight("patch", _JOBS),
+    ApiOperation.RESIZE: ApiRight("patch", _JOBS),
+    ApiOperation.PROBE: ApiRight("patch", _JOBS),
+    ApiOperation.APPLY: ApiRight("patch", _JOBS),
+    ApiOperation.TRACE: ApiRight("patch", _JOBS),
+    ApiOperation.DELETE: ApiRight("delete", _JOBS),
+    ApiOperation.CLUSTER: ApiRight("list", "nodes", group="", is_namespaced=False),
+    ApiOperation.QUOTAS: ApiRight("list", "resourcequotas", group=""),
+    ApiOperation.AUDITS: ApiRight("list", _JOBS, "audits"),
+    ApiOperation.STUDIES: ApiRight("list", _JOBS, is_namespaced=False),
 }
 _CHANGES = frozenset(
     {
-        Operation.SUBMIT, Operation.STOP, Operation.RESUME, Operation.SCALE, Operation.RESIZE,
-        Operation.PROBE, Operation.APPLY,
-        Operation.TRACE, Operation.DELETE,
+        ApiOperation.SUBMIT, ApiOperation.STOP, ApiOperation.RESUME, ApiOperation.SCALE, ApiOperation.RESIZE,
+        ApiOperation.PROBE, ApiOperation.APPLY,
+        ApiOperation.TRACE, ApiOperation.DELETE,
     }
 )  # fmt: skip

@@ -43,7 +43,7 @@ _STATUSES: tuple[tuple[type[PacelineError], HTTPStatus], ...] = (
 )
 
 
-class Refused(Exception):
+class RequestRefused(Exception):
     """A request that is not answered, and why.
 
     Args:
@@ -93,7 +93,7 @@ def response(
 
 
 #: Shows people what went wrong.
-Page = Callable[[Request, Refused], Response]
+Page = Callable[[Request, RequestRefused], Response]
 
 
 def handle(application: FastAPI, page: Page) -> Callable[[Request, Exception], Response]:
@@ -110,27 +110,27 @@ def handle(application: FastAPI, page: Page) -> Callable[[Request, Exception], R
             return answer
         return response(found.status, found.detail, headers=found.headers, hint=found.hint, **found.more)
 
-    for kind in (PacelineError, Refused, RequestValidationError, HTTPException, Exception):
+    for kind in (PacelineError, RequestRefused, RequestValidationError, HTTPException, Exception):
         application.add_exception_handler(kind, handler)
     return handler
 
 
-def _of_any(request: Request, error: Exception) -> Refused:
+def _of_any(request: Request, error: Exception) -> RequestRefused:
     match error:
-        case Refused():
+        case RequestRefused():
             return error
         case PacelineError():
             return _of_ours(error)
         case RequestValidationError():
             return _invalid(error)
         case HTTPException():
-            return Refused(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
+            return RequestRefused(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
     # An unexpected error: its traceback is logged, and the caller gets nothing of it.
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in Paceline; its log has the traceback")
+    return RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in Paceline; its log has the traceback")
 
 
-def _of_ours(error: PacelineError) -> Refused:
+def _of_ours(error: PacelineError) -> RequestRefused:
     status = next((each for kind, each in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
     if isinstance(error, ClusterError):
         status = _of_cluster(error)
@@ -152,7 +152,7 @@ def _of_ours(error: PacelineError) -> Refused:
     if isinstance(error, Findings):
         findings = [documents.plain(each) for each in error.findings]
     known = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == PacelineError.__module__)
-    return Refused(
+    return RequestRefused(
         status, error.message, headers={"Retry-After": "5"} if is_down else None, hint=error.hint,
         errors=errors, findings=findings, type=ERROR_TYPE + known,
     )  # fmt: skip
@@ -165,7 +165,7 @@ def _of_cluster(error: ClusterError) -> HTTPStatus:
     return HTTPStatus.SERVICE_UNAVAILABLE
 
 
-def _invalid(error: RequestValidationError) -> Refused:
+def _invalid(error: RequestValidationError) -> RequestRefused:
     errors = [{"path": ".".join(map(str, each["loc"])), "message": each["msg"]} for each in error.errors()]
     said = "; ".join(f"{each['path']}: {each['message']}" for each in errors)
-    return Refused(HTTPStatus.UNPROCESSABLE_ENTITY, said, errors=errors)
+    return RequestRefused(HTTPStatus.UNPROCESSABLE_ENTITY, said, errors=errors)

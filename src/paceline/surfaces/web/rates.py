@@ -20,7 +20,7 @@ class _Bucket:
     at: float
 
 
-class Rates:
+class RateLimiter:
     """Token buckets, one for each client.
 
     Args:
@@ -68,7 +68,7 @@ class Guesses:
         rates: of wrong tokens.
     """
 
-    def __init__(self, rates: Rates) -> None:
+    def __init__(self, rates: RateLimiter) -> None:
         self._rates = rates
         self._lines: dict[str, _Line] = {}
 
@@ -93,7 +93,7 @@ class Guesses:
                 self._lines.pop(address, None)
 
 
-class Budget:
+class BodyBudget:
     """Bytes that requests hold at once.
 
     Args:

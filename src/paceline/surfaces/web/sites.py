@@ -23,7 +23,7 @@ from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing.job_summaries import Watched
-from paceline.services.observing.look_cache import Latest, Lookout
+from paceline.services.observing.look_cache import Latest, LookCache
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
 
@@ -56,7 +56,7 @@ class Site(abc.ABC):
         """
 
     @abc.abstractmethod
-    def lookout(self, namespace: str | None) -> Lookout:
+    def lookout(self, namespace: str | None) -> LookCache:
         """Return the latest looks at the jobs of a namespace; raises as ``jobs`` does."""
 
     @abc.abstractmethod
@@ -101,7 +101,7 @@ class LocalSite(Site):
 
     def __init__(self, jobs: Jobs, gate: Gate) -> None:
         self._jobs = jobs
-        self._lookout = Lookout(jobs, time.monotonic)
+        self._lookout = LookCache(jobs, time.monotonic)
         self.store, self.clock, self.gate = jobs.store, jobs.clock, gate
 
     def jobs(self, namespace: str | None) -> LifeCycle:
@@ -110,7 +110,7 @@ class LocalSite(Site):
             raise InvalidInput(f"this machine has no namespaces: {namespace!r}", "leave it out")
         return self._jobs
 
-    def lookout(self, namespace: str | None) -> Lookout:
+    def lookout(self, namespace: str | None) -> LookCache:
         """Return the latest looks at the jobs of this machine."""
         return self._lookout
 
@@ -175,17 +175,17 @@ class ClusterSite(Site):
         self.store = measurements.store
         self._measurements = measurements
         self._lock = threading.Lock()
-        self._known: collections.OrderedDict[str, tuple[ClusterJobs, Lookout]] = collections.OrderedDict()
+        self._known: collections.OrderedDict[str, tuple[ClusterJobs, LookCache]] = collections.OrderedDict()
 
     def jobs(self, namespace: str | None) -> ClusterJobs:
         """Return what can be done with the jobs of a namespace."""
         return self._of(namespace or self._default)[0]
 
-    def lookout(self, namespace: str | None) -> Lookout:
+    def lookout(self, namespace: str | None) -> LookCache:
         """Return the latest looks at the jobs of a namespace."""
         return self._of(namespace or self._default)[1]
 
-    def _of(self, namespace: str) -> tuple[ClusterJobs, Lookout]:
+    def _of(self, namespace: str) -> tuple[ClusterJobs, LookCache]:
         with self._lock:
             if namespace not in self._known:
                 jobs = ClusterJobs(
@@ -194,7 +194,7 @@ class ClusterSite(Site):
                 # A page that is open asks for the list every two seconds, and a team has many open.
                 lists = Latest(jobs.summaries, time.monotonic, lambda took: max(LIST_SECONDS, took))
                 jobs = dataclasses.replace(jobs, listed=lists.get)
-                self._known[namespace] = jobs, Lookout(jobs, time.monotonic)
+                self._known[namespace] = jobs, LookCache(jobs, time.monotonic)
                 if len(self._known) > MOST_NAMESPACES:
                     self._known.popitem(last=False)
             self._known.move_to_end(namespace)

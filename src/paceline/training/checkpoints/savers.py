@@ -28,7 +28,7 @@ _NOT_THERE = (
 
 
 @dataclass(frozen=True)
-class Piece:
+class SavedRows:
     """Rows of a variable, `count` from `first`, or all of it where `count` is None; and where they lie in the
     tensor `name` of a checkpoint, in TensorFlow's notation (`tf1.Variable.SaveSliceInfo.spec`).
     """
@@ -47,7 +47,7 @@ class Piece:
         return tf.gather(self.variable, tf.range(self.first, self.first + self.count))
 
 
-def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[Piece]:
+def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[SavedRows]:
     """Shards and their slots in pieces of at most so many bytes, but of one row at least."""
     for parameter in every:
         shard = parameter.shard
@@ -55,7 +55,7 @@ def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[
         for slot, variable in parameter.saved.items():
             for first in range(0, shard.rows, rows):
                 count = min(rows, shard.rows - first)
-                yield Piece(
+                yield SavedRows(
                     variable,
                     parameters.stored_name(shard, slot),
                     parameters.stored_place(shard, first, count),
@@ -65,9 +65,9 @@ def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[
                 )
 
 
-def parts(found: Iterable[Piece], part_bytes: int) -> list[list[Piece]]:
+def parts(found: Iterable[SavedRows], part_bytes: int) -> list[list[SavedRows]]:
     """Pieces by the file that they are written to, of at most so many bytes but of one piece at least."""
-    made: list[list[Piece]] = []
+    made: list[list[SavedRows]] = []
     free = 0
     for piece in found:
         if not made or piece.bytes > free:
@@ -88,8 +88,8 @@ class Saver:
     def __init__(self, every: Sequence[parameters.Parameter], step: Any, beside: Sequence[Any] = ()) -> None:
         self._prefix = tf1.placeholder(tf.string, ())
         self._temporary = tf1.placeholder(tf.string, ())
-        single = Piece(step, step.op.name)
-        others = [Piece(variable, variable.op.name) for variable in beside]
+        single = SavedRows(step, step.op.name)
+        others = [SavedRows(variable, variable.op.name) for variable in beside]
         self._writes = [
             _write(
                 [single, *others, *pieces(every, PIECE_BYTES)],
@@ -147,7 +147,7 @@ class _Writing:
     joined: Any
 
 
-def _write(found: Sequence[Piece], prefix: Any, temporary: Any, *, gathered: bool) -> _Writing:
+def _write(found: Sequence[SavedRows], prefix: Any, temporary: Any, *, gathered: bool) -> _Writing:
     """Each server writes a part in each round, or the chief one of any server."""
     names: list[Any] = []
     saves: list[list[Any]] = []
@@ -172,7 +172,7 @@ def _write(found: Sequence[Piece], prefix: Any, temporary: Any, *, gathered: boo
     return _Writing(tuple(tuple(filter(None, each)) for each in rounds), joined)
 
 
-def _read(found: Sequence[Piece], prefix: Any, *, gathered: bool) -> Any:
+def _read(found: Sequence[SavedRows], prefix: Any, *, gathered: bool) -> Any:
     before: dict[str, Any] = {}
     reads = []
     for device, group in _by_device(found):
@@ -192,8 +192,8 @@ def _read(found: Sequence[Piece], prefix: Any, *, gathered: bool) -> Any:
     return tf.group(*reads)
 
 
-def _by_device(found: Sequence[Piece]) -> list[tuple[str, list[Piece]]]:
-    groups: dict[str, list[Piece]] = {}
+def _by_device(found: Sequence[SavedRows]) -> list[tuple[str, list[SavedRows]]]:
+    groups: dict[str, list[SavedRows]] = {}
     for piece in found:
         groups.setdefault(piece.variable.device, []).append(piece)
     return sorted(groups.items())

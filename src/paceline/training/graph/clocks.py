@@ -113,7 +113,7 @@ class Bounded:
             self._started += self._steps
             return
         began = watched = time.monotonic()
-        pauses = step_policies.Pauses("slower trainers")
+        pauses = step_policies.PollPauses("slower trainers")
         while self._holding().size and not self._stopping():
             before = self._clocks
             pauses.next()

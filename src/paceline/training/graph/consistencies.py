@@ -14,11 +14,11 @@ from paceline.training.graph import clocks, graphs, step_policies, synchronisati
 def pace(
     session: Any,
     graph: graphs.Graph,
-    cluster: clusters.Cluster,
+    cluster: clusters.ClusterTask,
     chosen: settings.Settings,
     make_step: step_policies.MakeStep,
     stopping: Callable[[], bool],
-) -> Iterator[step_policies.Pace]:
+) -> Iterator[step_policies.StepPolicy]:
     """Takes up the pace of a trainer; when it ends well, the others are told.
 
     `stopping` says that the trainer is to stop and shall wait for no other.

@@ -20,7 +20,7 @@ LOCAL = settings.Transfers(packed=False)
 
 
 @dataclass(frozen=True)
-class Item:
+class ExchangedParameter:
     """A parameter in a message, with the local ids of its rows as the trainer and as its server have them."""
 
     parameter: parameters.Parameter
@@ -70,13 +70,13 @@ class Exchange:
             message = tf.identity(message)
             return list(tf.split(message[len(ids) :], message[: len(ids)], num=len(ids)))
 
-    def pull(self, items: Sequence[Item]) -> list[Any]:
+    def pull(self, items: Sequence[ExchangedParameter]) -> list[Any]:
         """Pulls the items' values to the trainer, in their order."""
         return self._by_message(
             items, lambda server, places: self._pull(server, [items[place] for place in places])
         )
 
-    def push(self, items: Sequence[Item], gradients: Sequence[Any]) -> list[Any]:
+    def push(self, items: Sequence[ExchangedParameter], gradients: Sequence[Any]) -> list[Any]:
         """Pushes gradients to where the items are; returns them there, in their order."""
         return self._by_message(
             items,
@@ -85,7 +85,9 @@ class Exchange:
             ),
         )
 
-    def _by_message(self, items: Sequence[Item], carry: Callable[[int, list[int]], list[Any]]) -> list[Any]:
+    def _by_message(
+        self, items: Sequence[ExchangedParameter], carry: Callable[[int, list[int]], list[Any]]
+    ) -> list[Any]:
         """Carries the items of each server, all or one by one; `carry` is given their places in `items`."""
         results: dict[int, Any] = {}
 
@@ -98,13 +100,13 @@ class Exchange:
                 results |= zip(message, carry(server, message), strict=True)
         return [results[place] for place in range(len(items))]
 
-    def _pull(self, server: int, items: Sequence[Item]) -> list[Any]:
+    def _pull(self, server: int, items: Sequence[ExchangedParameter]) -> list[Any]:
         with tf1.device(self.server_device(server)):
             message = self._joined([item.value() for item in items])
         with tf1.device(self.trainer_device):
             return self._parted(message, items, [item.size(item.sent) for item in items])
 
-    def _push(self, server: int, items: Sequence[Item], gradients: Sequence[Any]) -> list[Any]:
+    def _push(self, server: int, items: Sequence[ExchangedParameter], gradients: Sequence[Any]) -> list[Any]:
         with tf1.device(self.trainer_device):
             message = self._joined(gradients)
         with tf1.device(self.server_device(server)):
@@ -115,7 +117,7 @@ class Exchange:
             return tf.cast(values[0], self._wire)
         return tf.cast(tf.concat([tf.reshape(value, [-1]) for value in values], axis=0), self._wire)
 
-    def _parted(self, message: Any, items: Sequence[Item], sizes: Sequence[Any]) -> list[Any]:
+    def _parted(self, message: Any, items: Sequence[ExchangedParameter], sizes: Sequence[Any]) -> list[Any]:
         values = tf.cast(tf.identity(message), tf.float32)
         if len(items) == 1:
             return [items[0].shaped(values)]

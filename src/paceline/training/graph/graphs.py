@@ -40,7 +40,7 @@ class Graph:
     counted: Any
     updates: tuple[Any, ...]
     clocks: clocks.Clocks | None
-    rounds: rounds.Rounds | None
+    rounds: rounds.SynchronousRounds | None
     ready: Any
     initialise: Any
     contents: checkpoints.Contents
@@ -65,8 +65,8 @@ class _Layout:
 
 
 def build(
-    model: blocks.Model,
-    cluster: clusters.Cluster,
+    model: blocks.TrainableModel,
+    cluster: clusters.ClusterTask,
     chosen: settings.Settings,
     work: shards.Work | None = None,
 ) -> Graph:
@@ -148,7 +148,7 @@ class _Forward:
 
 
 def _forward(
-    model: blocks.Model,
+    model: blocks.TrainableModel,
     exchange: exchanges.Exchange,
     chosen: settings.Settings,
     tables: Sequence[declarations.Table],
@@ -188,7 +188,7 @@ def _pushed(
     )
 
 
-def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.Rule:
+def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.OptimizerRule:
     """An optimizer's rule; who only evaluates needs no memory for its slots."""
     rule = optimizers.rule(optimizer)
     return rule if learns else dataclasses.replace(rule, slots={})
@@ -215,7 +215,9 @@ def _gradients(objective: Any, pulled: Mapping[str, steps.Pulled], clip_norm: fl
     return clipped
 
 
-def _layout(model: blocks.Model, cluster: clusters.Cluster, chosen: settings.Settings) -> _Layout:
+def _layout(
+    model: blocks.TrainableModel, cluster: clusters.ClusterTask, chosen: settings.Settings
+) -> _Layout:
     declared = blocks.declare(model, chosen)
     tables = declarations.tables(declared.embeddings, fused=chosen.fused_tables)
     slots = {part: len(optimizers.rule(chosen.optimizer_of(part)).slots) for part in declarations.PARTS}

@@ -31,7 +31,7 @@ class Input:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class EmbeddingLookup:
     """An embedding layer that looks up ids of the shape (examples, `*shape`), which come from an input."""
 
     layer: Any
@@ -58,7 +58,7 @@ class KerasGraph:
     upstream: str
     gradients: Mapping[str, str]
     inputs: Mapping[str, Input]
-    lookups: Mapping[str, Lookup]
+    lookups: Mapping[str, EmbeddingLookup]
     variables: Mapping[str, Any]
     constants: Mapping[str, Any]
 
@@ -165,7 +165,7 @@ class _Recorder:
             if id(variable) not in self._embeddings:
                 yield operation.outputs[0].name, variable
 
-    def _lookups(self) -> Iterator[tuple[str, Lookup]]:
+    def _lookups(self) -> Iterator[tuple[str, EmbeddingLookup]]:
         for operation, variable in self._uses("ResourceGather"):
             layer = self._embeddings.get(id(variable))
             if layer is None:
@@ -178,7 +178,7 @@ class _Recorder:
                     "straight from an input; give each feature an input of its own"
                 )
             shape = _after_batch(ids, f"ids of {named(layer)}")
-            yield operation.outputs[0].name, Lookup(layer, self._inputs[source.name], shape)
+            yield operation.outputs[0].name, EmbeddingLookup(layer, self._inputs[source.name], shape)
 
     def _check_use(self, operation: Any) -> None:
         """Refuses an operation that takes a variable itself."""

@@ -17,7 +17,7 @@ from paceline.training.lazy_tensorflow import tf, tf1
 
 
 @dataclass(frozen=True)
-class Rates:
+class LearningRates:
     """The rates of both parts of the model; `applied` counts the steps of each server, where a rate needs
     it.
     """
@@ -43,10 +43,10 @@ class Rates:
 
 def create(
     chosen: Mapping[declarations.Part, settings.Optimizer], servers: Iterable[int], device: parameters.Device
-) -> Rates:
+) -> LearningRates:
     """Creates the counts on the servers that hold parameters; none if all rates are constant."""
     if not any(map(_varies, chosen.values())):
-        return Rates(chosen, {})
+        return LearningRates(chosen, {})
     applied = {}
     for server in sorted(set(servers)):
         with tf1.device(device(server)):
@@ -58,7 +58,7 @@ def create(
                 trainable=False,
                 use_resource=True,
             )
-    return Rates(chosen, applied)
+    return LearningRates(chosen, applied)
 
 
 def _varies(optimizer: settings.Optimizer) -> bool:

@@ -27,7 +27,7 @@ _INITIAL_ACCUMULATOR = 0.1
 
 
 @dataclass(frozen=True)
-class Rule:
+class OptimizerRule:
     """How one kind of optimizer updates a shard.
 
     `slots` are the values kept for each value of the variable, by name, with what they start from.
@@ -42,7 +42,7 @@ class Rule:
     correction: Callable[[Any], Any] | None = None
 
 
-def rule(optimizer: settings.Optimizer) -> Rule:
+def rule(optimizer: settings.Optimizer) -> OptimizerRule:
     """Returns the rule that the settings name."""
     return _RULES[optimizer.name]
 
@@ -115,8 +115,10 @@ def _adam_correction(number: Any) -> Any:
 
 _MOMENTS = {"m": 0.0, "v": 0.0}
 _RULES = {
-    "adagrad": Rule({"accumulator": _INITIAL_ACCUMULATOR}, *_kernels("Adagrad", {"accumulator": "accum"})),
-    "ftrl": Rule(
+    "adagrad": OptimizerRule(
+        {"accumulator": _INITIAL_ACCUMULATOR}, *_kernels("Adagrad", {"accumulator": "accum"})
+    ),
+    "ftrl": OptimizerRule(
         {"accumulator": _INITIAL_ACCUMULATOR, "linear": 0.0},
         *_kernels(
             "Ftrl",
@@ -126,11 +128,13 @@ _RULES = {
             lr_power=_LEARNING_RATE_POWER,
         ),
     ),
-    "momentum": Rule({"momentum": 0.0}, *_kernels("Momentum", {"momentum": "accum"}, momentum=_MOMENTUM)),
-    "adadelta": Rule(
+    "momentum": OptimizerRule(
+        {"momentum": 0.0}, *_kernels("Momentum", {"momentum": "accum"}, momentum=_MOMENTUM)
+    ),
+    "adadelta": OptimizerRule(
         {"accumulator": 0.0, "update": 0.0},
         *_kernels("Adadelta", {"accumulator": "accum", "update": "accum_update"}, rho=_RHO, epsilon=_EPSILON),
     ),
-    "adam": Rule(_MOMENTS, _adam, _adam_rows, _adam_correction),
-    "lazy-adam": Rule(_MOMENTS, _adam, _lazy_adam_rows, _adam_correction),
+    "adam": OptimizerRule(_MOMENTS, _adam, _adam_rows, _adam_correction),
+    "lazy-adam": OptimizerRule(_MOMENTS, _adam, _lazy_adam_rows, _adam_correction),
 }

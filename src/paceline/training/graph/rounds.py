@@ -25,7 +25,7 @@ _TRAINER_BITS, _EPOCH_BITS = 12, 20
 
 
 @dataclass(frozen=True)
-class Key:
+class GradientKey:
     """Whose gradients these are: of which trainer, step and epoch; a number (int64) in the graph."""
 
     step: int
@@ -38,14 +38,14 @@ class Key:
         return (self.step << _TRAINER_BITS | self.trainer) << _EPOCH_BITS | self.epoch
 
     @staticmethod
-    def of(number: int) -> Key:
+    def of(number: int) -> GradientKey:
         """The key that a number stands for."""
         step_and_trainer, epoch = divmod(number, 1 << _EPOCH_BITS)
-        return Key(*divmod(step_and_trainer, 1 << _TRAINER_BITS), epoch)
+        return GradientKey(*divmod(step_and_trainer, 1 << _TRAINER_BITS), epoch)
 
 
 @dataclass(frozen=True)
-class Rounds:
+class SynchronousRounds:
     """The graph of synchronous steps.
 
     `staged` leaves a trainer's gradients on the servers under `keys` (a placeholder on each, all fed with the
@@ -70,14 +70,14 @@ class Rounds:
 def create(
     pushed: Sequence[steps.Pushed],
     step: Any,
-    rate: learning_rates.Rates,
+    rate: learning_rates.LearningRates,
     parts: Mapping[str, declarations.Part],
     *,
     gradients: int,
     trainers: int,
     trainer: int,
     device: parameters.Device,
-) -> Rounds:
+) -> SynchronousRounds:
     """Adds synchronous steps to the graph of a trainer, for the gradients that it pushed; each takes those of
     so many trainers.
     """
@@ -104,7 +104,7 @@ def create(
         cleared = [each.cleared for each in stages]
         with tf1.control_dependencies([*cleared, noted.initializer, used.initializer]):
             renewed = epoch.assign(_now()).op
-        return Rounds(
+        return SynchronousRounds(
             staged=tuple(each.staged for each in stages),
             keys=tuple(each.key for each in stages),
             key=key,
@@ -133,7 +133,7 @@ def _stage(
     server: int,
     pushed: Sequence[steps.Pushed],
     count: int,
-    rate: learning_rates.Rates,
+    rate: learning_rates.LearningRates,
     parts: Mapping[str, declarations.Part],
 ) -> _Stage:
     tensors = {

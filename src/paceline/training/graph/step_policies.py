@@ -28,7 +28,7 @@ class Finished:
     dropped: bool = False
 
 
-class Pace(Protocol):
+class StepPolicy(Protocol):
     """Takes the steps of one trainer."""
 
     def rest(self) -> None:
@@ -60,7 +60,7 @@ class Asynchronous:
         return Finished(int(step), float(loss))
 
 
-class Pauses:
+class PollPauses:
     """Pauses between looks at what others do: short at first, so that a short wait stays short.
 
     The longest is for looks that cost something. A long wait is logged now and then, if it has a name.

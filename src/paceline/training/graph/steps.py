@@ -26,7 +26,7 @@ class Pulled:
     """
 
     name: str
-    items: tuple[exchanges.Item, ...]
+    items: tuple[exchanges.ExchangedParameter, ...]
     located: lookups.Located | None
     distinct: bool
     value: Any
@@ -180,12 +180,12 @@ def _sent(
 
 def _items(
     shards: Sequence[parameters.Parameter], where: lookups.Located | None, sent: Mapping[tuple[int, int], Any]
-) -> tuple[exchanges.Item, ...]:
+) -> tuple[exchanges.ExchangedParameter, ...]:
     if where is None:
-        return tuple(exchanges.Item(parameter) for parameter in shards)
+        return tuple(exchanges.ExchangedParameter(parameter) for parameter in shards)
     local = [where.local[parameter.shard.index] for parameter in shards]
     return tuple(
-        exchanges.Item(parameter, ids, sent[id(ids), parameter.shard.server])
+        exchanges.ExchangedParameter(parameter, ids, sent[id(ids), parameter.shard.server])
         for parameter, ids in zip(shards, local, strict=True)
     )
 

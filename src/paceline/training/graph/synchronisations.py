@@ -20,8 +20,8 @@ class Synchronous:
         self,
         session: Any,
         graph: graphs.Graph,
-        made: rounds.Rounds,
-        cluster: clusters.Cluster,
+        made: rounds.SynchronousRounds,
+        cluster: clusters.ClusterTask,
         make_step: step_policies.MakeStep,
         stopping: Callable[[], bool],
     ) -> None:
@@ -58,11 +58,11 @@ class Synchronous:
 
     def step(self, batch: Any) -> step_policies.Finished:
         """Computes gradients and waits until the step is applied, with them or without."""
-        key = rounds.Key(self._step, self._trainer, self._epoch)
+        key = rounds.GradientKey(self._step, self._trainer, self._epoch)
         loss, *_ = self._compute(*batch, *[key.number] * self._servers)
         step, epoch, used = map(int, self._note(key.number))
         began = time.monotonic()
-        pauses = step_policies.Pauses(f"gradients of other trainers for the step after {step}")
+        pauses = step_policies.PollPauses(f"gradients of other trainers for the step after {step}")
         while step == key.step and epoch == key.epoch and not self._stopping():
             if self._chief is not None:
                 self._chief.check()
@@ -75,7 +75,7 @@ class Synchronous:
 class _Chief:
     """Applies a step, in a thread, whenever enough gradients of it are there."""
 
-    def __init__(self, session: Any, made: rounds.Rounds) -> None:
+    def __init__(self, session: Any, made: rounds.SynchronousRounds) -> None:
         self._state = session.make_callable(made.state)
         self._noted = session.make_callable(made.noted)
         self._apply = session.make_callable(made.applied, feed_list=list(made.chosen))
@@ -99,12 +99,12 @@ class _Chief:
 
     def _run(self) -> None:
         step, epoch, _ = map(int, self._state())
-        pauses = step_policies.Pauses()
+        pauses = step_policies.PollPauses()
         while not self._stopped.is_set():
-            keys = [rounds.Key.of(int(number)) for number in self._noted()]
+            keys = [rounds.GradientKey.of(int(number)) for number in self._noted()]
             fresh = [key.number for key in keys if (key.step, key.epoch) == (step, epoch)]
             if len(fresh) < self._gradients:
                 pauses.next()
                 continue
             step = int(self._apply(*[fresh[: self._gradients]] * self._fed))
-            pauses = step_policies.Pauses()
+            pauses = step_policies.PollPauses()

@@ -23,7 +23,7 @@ class Updates:
     operations: tuple[Any, ...] = ()
     counted: Any = None
     clocks: clocks.Clocks | None = None
-    rounds: rounds.Rounds | None = None
+    rounds: rounds.SynchronousRounds | None = None
     renewed: tuple[Any, ...] = ()
 
 
@@ -34,7 +34,7 @@ def create(
     pushed: Sequence[steps.Pushed],
     step: Any,
     parts: Mapping[str, declarations.Part],
-    cluster: clusters.Cluster,
+    cluster: clusters.ClusterTask,
     chosen: settings.Settings,
 ) -> Updates:
     """Adds to a trainer's graph what becomes of the gradients that it pushed."""

@@ -37,7 +37,7 @@ class CpuCounter:
         self._own.told = now
 
 
-class Pauses:
+class IdleMeter:
     """The seconds for which one thread had nothing to go on with; another may ask for them at any time."""
 
     def __init__(self) -> None:

@@ -23,7 +23,7 @@ import numpy as np
 
 from paceline.training import errors, features
 from paceline.training.input import shards, sources
-from paceline.training.input.input_costs import Cost, CpuCounter, Pauses
+from paceline.training.input.input_costs import Cost, CpuCounter, IdleMeter
 
 _POOL_ROWS = 131_072
 _AHEAD = 16
@@ -137,7 +137,7 @@ class _Files:
         self._left: Examples | None = None
         self._chunks: Iterator[Examples] = iter(())
 
-    def read(self, shard: shards.Shard) -> Iterator[Examples]:
+    def read(self, shard: shards.ExampleShard) -> Iterator[Examples]:
         """Its rows in chunks, in their own order.
 
         Raises:
@@ -161,14 +161,14 @@ class _Files:
             wanted -= taken
             yield chunk.take(slice(0, taken))
 
-    def _open(self, shard: shards.Shard) -> None:
+    def _open(self, shard: shards.ExampleShard) -> None:
         self._file, self._row, self._left = shard.file, shard.first, None
         chunks = sources.chunks(
             self._source, self._files[shard.file], self._encoder.kinds(), first=shard.first
         )
         self._chunks = _mapped(self._executor, self._encode, chunks)
 
-    def _encode(self, chunk: sources.Chunk) -> Examples:
+    def _encode(self, chunk: sources.RowChunk) -> Examples:
         encoded = chunk.encoded(self._encoder)
         self._cpu.tell()
         return encoded
@@ -176,8 +176,8 @@ class _Files:
 
 def _mapped(
     executor: futures.Executor,
-    function: Callable[[sources.Chunk], Examples],
-    items: Iterator[sources.Chunk],
+    function: Callable[[sources.RowChunk], Examples],
+    items: Iterator[sources.RowChunk],
 ) -> Iterator[Examples]:
     """What a function makes of each item, in order, a few at once while the next ones are read."""
     under_way: collections.deque[futures.Future[Examples]] = collections.deque()
@@ -222,10 +222,10 @@ class Prefetched(Generic[Item]):
         ahead: int = _AHEAD,
         stopped: threading.Event | None = None,
         cpu: CpuCounter | None = None,
-        pauses: Pauses | None = None,
+        pauses: IdleMeter | None = None,
     ) -> None:
         self.wait_seconds = 0.0
-        self._pauses = pauses or Pauses()
+        self._pauses = pauses or IdleMeter()
         self._cpu = cpu or CpuCounter()
         self._items = items
         self._queue: queue.Queue[Item] = queue.Queue(maxsize=ahead)

@@ -51,14 +51,14 @@ def of(array: Integers) -> State:
 
 
 @dataclass(frozen=True)
-class Position:
+class ShardPosition:
     """How far a trainer is in its sequence: `finished` for certain, and up to `begun` perhaps."""
 
     finished: int
     begun: int
 
 
-def settled(work: shards.Work, state: State, positions: Mapping[int, Position]) -> State:
+def settled(work: shards.Work, state: State, positions: Mapping[int, ShardPosition]) -> State:
     """Moves shards that are finished on to their next epoch."""
     finished = np.zeros(len(work.shards), dtype=bool)
     for trainer, position in _holding(state, positions):
@@ -73,7 +73,7 @@ def settled(work: shards.Work, state: State, positions: Mapping[int, Position]) 
 
 
 def released(
-    work: shards.Work, state: State, positions: Mapping[int, Position], *, alive: bool = False
+    work: shards.Work, state: State, positions: Mapping[int, ShardPosition], *, alive: bool = False
 ) -> State:
     """Takes from these trainers what they hold and have not finished, as far as they have not.
 
@@ -94,7 +94,7 @@ def released(
     return replace(state, done=done, owner=owner, twice=twice)
 
 
-def _holding(state: State, positions: Mapping[int, Position]) -> list[tuple[int, Position]]:
+def _holding(state: State, positions: Mapping[int, ShardPosition]) -> list[tuple[int, ShardPosition]]:
     """Those that hold something: there may be places for many more trainers than there are."""
     owners = set(state.owner.tolist())
     return [(trainer, position) for trainer, position in positions.items() if trainer in owners]

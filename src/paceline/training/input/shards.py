@@ -26,7 +26,7 @@ _FEWEST_ROWS = 256
 
 
 @dataclass(frozen=True)
-class Shard:
+class ExampleShard:
     """Rows `first` to `first + rows` of a file, given by its place in the sorted list."""
 
     file: int
@@ -42,7 +42,7 @@ class Work:
     """
 
     files: tuple[str, ...]
-    shards: tuple[Shard, ...]
+    shards: tuple[ExampleShard, ...]
     epochs: float
     seed: int = 0
 
@@ -119,7 +119,7 @@ def cut(rows: Mapping[str, int], epochs: float, seed: int = 0) -> Work:
     return Work(
         files=files,
         shards=tuple(
-            Shard(number, first, end - first)
+            ExampleShard(number, first, end - first)
             for number, file in enumerate(files)
             for first, end in itertools.pairwise(_bounds(rows[file], size))
         ),

@@ -19,7 +19,7 @@ import numpy as np
 
 from paceline.training import errors
 from paceline.training.input import input_costs, shard_queues, shards
-from paceline.training.input.shard_queues import Position, State
+from paceline.training.input.shard_queues import ShardPosition, State
 from paceline.training.lazy_tensorflow import tf, tf1
 
 _log = logging.getLogger(__name__)
@@ -61,11 +61,12 @@ class Variables:
         """The variables that belong into a checkpoint."""
         return self.kept, self.identity
 
-    def look(self, session: Any) -> tuple[State, int, dict[int, Position]]:
+    def look(self, session: Any) -> tuple[State, int, dict[int, ShardPosition]]:
         """The state, its version, and where all trainers are."""
         array, version, begun = session.run(self.read)
         positions = {
-            trainer: Position(int(count) - self.uncertain, int(count)) for trainer, count in enumerate(begun)
+            trainer: ShardPosition(int(count) - self.uncertain, int(count))
+            for trainer, count in enumerate(begun)
         }
         return shard_queues.of(array), int(version), positions
 
@@ -158,7 +159,7 @@ def create(
 
 
 @dataclass(frozen=True)
-class Progress:
+class EpochProgress:
     """How much of all epochs is trained: `examples` each counted once, `twice` those that were handed out
     again after a loss and may have been trained before.
     """
@@ -182,7 +183,7 @@ class SharedQueue:
         self._session = session
         self._trainer = trainer
         self._announce = announce
-        self.pauses = input_costs.Pauses()
+        self.pauses = input_costs.IdleMeter()
         self._known: State | None = None
         self._seen: dict[int, tuple[int, float]] = {}
         self._confirmed = 0
@@ -217,17 +218,17 @@ class SharedQueue:
     def leave(self) -> None:
         """Gives back what this trainer has not trained; to be called when no step is under way."""
 
-        def change(state: State, positions: Mapping[int, Position]) -> tuple[State, None]:
-            own = {self._trainer: Position(self._confirmed, self._confirmed)}
+        def change(state: State, positions: Mapping[int, ShardPosition]) -> tuple[State, None]:
+            own = {self._trainer: ShardPosition(self._confirmed, self._confirmed)}
             return shard_queues.released(self._work, state, own), None
 
         self._changed(change)
 
-    def progress(self) -> Progress:
+    def progress(self) -> EpochProgress:
         """How much is trained for certain."""
         state, _, positions = self._look()
         certain = shard_queues.released(self._work, state, positions)
-        return Progress(
+        return EpochProgress(
             examples=shard_queues.trained(self._work, certain),
             total_examples=self._work.total,
             twice=int(state.twice.sum()),
@@ -257,7 +258,7 @@ class SharedQueue:
                 "parameters got their values; give all replicas the same files, or restart the whole job"
             )
 
-        def change(state: State, positions: Mapping[int, Position]) -> tuple[State, int]:
+        def change(state: State, positions: Mapping[int, ShardPosition]) -> tuple[State, int]:
             own = {self._trainer: positions[self._trainer]}
             return shard_queues.released(self._work, state, own), own[self._trainer].begun
 
@@ -265,7 +266,7 @@ class SharedQueue:
 
     def _take(self, last: int | None) -> tuple[shards.Grant | None, bool]:
         def change(
-            state: State, positions: Mapping[int, Position]
+            state: State, positions: Mapping[int, ShardPosition]
         ) -> tuple[State, tuple[shards.Grant | None, bool]]:
             state = shard_queues.settled(self._work, state, positions)
             after, grant = shard_queues.taken(self._work, state, self._trainer, self._start, last)
@@ -281,7 +282,7 @@ class SharedQueue:
 
         return self._changed(change)
 
-    def _gone(self, state: State, positions: Mapping[int, Position]) -> dict[int, Position]:
+    def _gone(self, state: State, positions: Mapping[int, ShardPosition]) -> dict[int, ShardPosition]:
         """The other trainers that hold a shard and have not moved for long."""
         now = time.monotonic()
         gone = {}
@@ -294,7 +295,9 @@ class SharedQueue:
                 gone[trainer] = positions[trainer]
         return gone
 
-    def _changed(self, change: Callable[[State, Mapping[int, Position]], tuple[State, Answer]]) -> Answer:
+    def _changed(
+        self, change: Callable[[State, Mapping[int, ShardPosition]], tuple[State, Answer]]
+    ) -> Answer:
         """Changes the state as `change` says, again if another trainer was quicker; returns its answer."""
         while True:
             state, version, positions = self._look()
@@ -305,8 +308,8 @@ class SharedQueue:
                 return answer
             time.sleep(random.uniform(0, _RETRY_SECONDS))
 
-    def _look(self) -> tuple[State, int, dict[int, Position]]:
+    def _look(self) -> tuple[State, int, dict[int, ShardPosition]]:
         state, version, positions = self._variables.look(self._session)
         own = positions[self._trainer]
-        positions[self._trainer] = Position(max(own.finished, self._confirmed), own.begun)
+        positions[self._trainer] = ShardPosition(max(own.finished, self._confirmed), own.begun)
         return state, version, positions

@@ -98,7 +98,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Chunk:
+class RowChunk:
     """Decoded columns of consecutive rows of a file, of which the first is row `first` (from 0)."""
 
     columns: features.Columns
@@ -145,7 +145,9 @@ def rows(source: Source, kinds: Mapping[str, features.Kind] | None = None) -> di
     return found
 
 
-def chunks(source: Source, file: str, kinds: Mapping[str, features.Kind], first: int = 0) -> Iterator[Chunk]:
+def chunks(
+    source: Source, file: str, kinds: Mapping[str, features.Kind], first: int = 0
+) -> Iterator[RowChunk]:
     """Decodes a file from row `first` on, some ten thousand rows at a time.
 
     Raises:
@@ -160,7 +162,7 @@ def chunks(source: Source, file: str, kinds: Mapping[str, features.Kind], first:
                 }
             except errors.ValueFault as fault:
                 raise _refused(opened, first, fault) from fault
-            yield Chunk(decoded, opened, first)
+            yield RowChunk(decoded, opened, first)
             first += table.num_rows
 
 

@@ -19,7 +19,7 @@ WARM_UP_STEPS = 20
 """The first steps of a session are not like the others."""
 
 
-def read(environment: Mapping[str, str]) -> tuple[clusters.Cluster, settings.Trace, str | None]:
+def read(environment: Mapping[str, str]) -> tuple[clusters.ClusterTask, settings.TraceSettings, str | None]:
     """Which replica a process is, how often it is to trace, and the folder of the run, if it has one.
 
     Raises:
@@ -29,13 +29,13 @@ def read(environment: Mapping[str, str]) -> tuple[clusters.Cluster, settings.Tra
     return clusters.read(environment), settings.read(environment).trace, run_dir
 
 
-class Schedule:
+class TraceSchedule:
     """Says when to trace; cheap to ask at every step.
 
     `folder` is that of all traces of the run, `file` the name of this trainer's own.
     """
 
-    def __init__(self, chosen: settings.Trace, folder: Path, file: str) -> None:
+    def __init__(self, chosen: settings.TraceSettings, folder: Path, file: str) -> None:
         self._every_seconds = chosen.every_seconds
         self._folder = folder
         self._file = file

@@ -48,8 +48,8 @@ class Tracer:
 
     def __init__(
         self,
-        cluster: clusters.Cluster,
-        chosen: settings.Trace,
+        cluster: clusters.ClusterTask,
+        chosen: settings.TraceSettings,
         run_dir: str | None,
         names: Mapping[str, Name] | None = None,
     ) -> None:
@@ -60,7 +60,7 @@ class Tracer:
         self._wanted = chosen.steps
         self._folder = Path(run_dir or "", traced_steps.FOLDER)
         file = trace_files.name_of(self._trainer, self._attempt)
-        self._schedule = trace_schedules.Schedule(chosen, self._folder, file) if run_dir else None
+        self._schedule = trace_schedules.TraceSchedule(chosen, self._folder, file) if run_dir else None
         self._lock = threading.Lock()
         self._busy = False  # TensorFlow traces one step of a process at a time
         self._steps = self._left = 0

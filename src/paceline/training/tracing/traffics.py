@@ -22,7 +22,7 @@ BATCHES = 20
 _RANGES = 64
 
 
-class Traffic:
+class TrafficCounter:
     """Counts the rows that batches use of each table."""
 
     def __init__(

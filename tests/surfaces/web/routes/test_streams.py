@@ -14,7 +14,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
 from paceline.surfaces.web import callers, feeds
 from paceline.surfaces.web.gates import Caller, Credentials, Gate
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes import logs
 
 Sleeping = Callable[[str], str]
@@ -124,7 +124,7 @@ class Turning(Gate):
         self.asked += 1
         return None if self.asked > 1 + self.MORE else self._gate.caller(credentials)
 
-    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+    def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
         return True
 
 
@@ -134,6 +134,6 @@ class Narrowing(Turning):
     def caller(self, credentials: Credentials) -> Caller | None:
         return self._gate.caller(credentials)
 
-    def allows(self, caller: Caller, operation: Operation, namespace: str | None) -> bool:
+    def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
         self.asked += 1
         return self.asked == 1 and super().allows(caller, operation, namespace)

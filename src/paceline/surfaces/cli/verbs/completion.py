@@ -16,7 +16,7 @@ _INSTALLED = {
 
 @options.verb("completion")
 @click.argument("shell", type=click.Choice(tuple(_INSTALLED)))
-def command(session: sessions.Session, shell: str) -> None:
+def command(session: sessions.CliSession, shell: str) -> None:
     """Print the completion script of a shell."""
     from click.shell_completion import get_completion_class
 

@@ -11,7 +11,7 @@ from paceline.surfaces.cli import options, sessions
 
 @options.verb("convert")
 @options.file_argument
-def command(session: sessions.Session, file: str) -> None:
+def command(session: sessions.CliSession, file: str) -> None:
     """Print the Kubeflow TFJob in FILE as a job file; '-' is stdin.
 
     What a job file has no words for is listed on stderr.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Stop jobs that have not ended.")
 @options.dry_run_option
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     names: tuple[str, ...],
     labels: tuple[Selector, ...],
     force: bool,

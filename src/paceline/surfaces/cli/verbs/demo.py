@@ -45,7 +45,7 @@ from paceline.surfaces.cli import efforts, options, sessions
     help="From how many examples both learn, to compare their AUC.",
 )  # fmt: skip
 @click.option("--began", type=float, hidden=True, help="When it began (Unix seconds), set-up included.")
-def command(session: sessions.Session, /, output: Path, began: float | None, **numbers: Any) -> None:
+def command(session: sessions.CliSession, /, output: Path, began: float | None, **numbers: Any) -> None:
     """Show what Paceline does on a job over 2 parameter servers and 2 workers, in about five minutes.
 
     It makes click data and runs a job as one writes it from TensorFlow's documentation. It says why that is
@@ -54,7 +54,7 @@ def command(session: sessions.Session, /, output: Path, began: float | None, **n
     """
     from paceline.surfaces.cli import demos
 
-    asked = efforts.Asked(**{name: numbers[name] for name in ("trials", "seconds", "pairs", "examples")})
+    asked = efforts.TuneEffort(**{name: numbers[name] for name in ("trials", "seconds", "pairs", "examples")})
     rows = {name: numbers[name] for name in ("rows", "evaluation_rows", "epochs")}
     sizes = demos.Sizes(**rows, asked=asked)
     code = demos.Demo(session, output, sizes, time.time() if began is None else began).run()

@@ -17,7 +17,7 @@ from paceline.surfaces.cli.verbs import get
     "--events", type=click.IntRange(0), default=20, show_default=True, help="So many of the last events."
 )
 @options.output_option("table", "wide", "json", "yaml")
-def command(session: sessions.Session, name: str, events: int, output: str) -> None:
+def command(session: sessions.CliSession, name: str, events: int, output: str) -> None:
     """Show all about the job NAME: spec, replicas, events, what is not measured, and where its files are."""
     from paceline.surfaces import documents, scripts
     from paceline.surfaces.views import job_pages

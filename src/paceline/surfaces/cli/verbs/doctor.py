@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @options.output_option("table", "json", "yaml")
 def command(
-    session: sessions.Session, file: str | None, script: Path | None, python: str, output: str
+    session: sessions.CliSession, file: str | None, script: Path | None, python: str, output: str
 ) -> None:
     """Check Python, limits, emulated hosts, TensorFlow, room, the store and GPUs.
 
@@ -65,7 +65,7 @@ def command(
 
 @contextlib.contextmanager
 def _checks(
-    session: sessions.Session, file: str | None, script: Path | None, python: str
+    session: sessions.CliSession, file: str | None, script: Path | None, python: str
 ) -> Iterator[Iterator[Check]]:
     if script is not None:
         if session.on_cluster or file is not None:

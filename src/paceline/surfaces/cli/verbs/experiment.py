@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--again", is_flag=True, help="With run: begin anew, whatever was measured before.")
 @options.output_option("table", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     action: str,
     target: str,
     like: str | None,
@@ -64,7 +64,9 @@ def command(
     session.suggest(f"paceline experiment report {experiment.name}")
 
 
-def _run(session: sessions.Session, file: str, like: str | None, *, apart: bool, again: bool) -> Experiment:
+def _run(
+    session: sessions.CliSession, file: str, like: str | None, *, apart: bool, again: bool
+) -> Experiment:
     from paceline.services.studying import experiments, studies
     from paceline.specs.job_file import experiment_files
 
@@ -91,7 +93,7 @@ def _run(session: sessions.Session, file: str, like: str | None, *, apart: bool,
         return experiments.Runner(store=store, measure=measure, tell=tell).run(experiment)
 
 
-def _report(session: sessions.Session, experiment: Experiment) -> None:
+def _report(session: sessions.CliSession, experiment: Experiment) -> None:
     from paceline.surfaces import documents
 
     with sessions.needing("a report", "report", "jinja2"):

@@ -10,7 +10,7 @@ from paceline.surfaces.cli import options, printing, sessions
 @options.verb("explain")
 @click.argument("code", metavar="[CODE]", required=False)
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, code: str | None, output: str) -> None:
+def command(session: sessions.CliSession, code: str | None, output: str) -> None:
     """Say what the CODE of a finding or cause is about, such as JOB101 or LIFE202; without one, list all.
 
     Why it is a problem, what to do, and what that may cost. The name of a cause will do, too.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @options.cluster_options
 @options.identity_options
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, file: str, cluster: str | None, output: str) -> None:
+def command(session: sessions.CliSession, file: str, cluster: str | None, output: str) -> None:
     """Say whether all replicas of the job in FILE fit at once where jobs run, as it is now.
 
     On a cluster by node: cores, memory, GPUs and pods that are free, taints, labels, and the placement of
@@ -40,7 +40,7 @@ def command(session: sessions.Session, file: str, cluster: str | None, output: s
     session.suggest(f"paceline lint {file}", f"paceline submit {file}")
 
 
-def _found(session: sessions.Session, spec: JobSpec, file: str | None) -> Fit:
+def _found(session: sessions.CliSession, spec: JobSpec, file: str | None) -> Fit:
     if file is None:
         with session.jobs() as jobs:
             return jobs.fit(spec)

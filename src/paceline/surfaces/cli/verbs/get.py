@@ -23,7 +23,7 @@ WATCH_SECONDS = 1.0
 @options.name_argument
 @options.watch_option
 @options.output_option("table", "wide", "name", "json", "yaml")
-def command(session: sessions.Session, name: str, watch: bool, output: str) -> None:
+def command(session: sessions.CliSession, name: str, watch: bool, output: str) -> None:
     """Show the job NAME and its replicas."""
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables
@@ -55,7 +55,7 @@ def command(session: sessions.Session, name: str, watch: bool, output: str) -> N
     suggest(session, run, lost=lost)
 
 
-def suggest(session: sessions.Session, run: Run, *, lost: bool) -> None:
+def suggest(session: sessions.CliSession, run: Run, *, lost: bool) -> None:
     """Name what is useful to do with a job in its phase."""
     from paceline.model.jobs.statuses import JobPhase
 

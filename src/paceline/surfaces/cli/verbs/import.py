@@ -13,7 +13,7 @@ from paceline.surfaces.cli import options, sessions
 @options.engine_options
 @click.argument("file", metavar="FILE", type=click.Path())
 @click.option("--name", metavar="NAME", help="Name the job so; else as in the file, with a number if taken.")
-def command(session: sessions.Session, file: str, name: str | None) -> None:
+def command(session: sessions.CliSession, file: str, name: str | None) -> None:
     """Keep the recording in FILE (`paceline record`) as a job that has ended.
 
     `list`, `why`, `top`, `report`, `logs` and `suggest` know it then as they know others. It cannot be

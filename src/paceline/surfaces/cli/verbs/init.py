@@ -37,7 +37,7 @@ _FILES = ("job.yaml", "train.py")
 @click.option("--force", is_flag=True, help="Write over files that are there.")
 @options.dry_run_option
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     path: str | None,
     template: str | None,
     example: str | None,
@@ -60,7 +60,7 @@ def command(
 
 
 def _write_template(
-    session: sessions.Session, path: str, template: str, name: str | None, force: bool, dry_run: bool
+    session: sessions.CliSession, path: str, template: str, name: str | None, force: bool, dry_run: bool
 ) -> None:
     from paceline import specs
 
@@ -84,7 +84,9 @@ def _write_template(
         )
 
 
-def _write_example(session: sessions.Session, folder: Path, example: str, force: bool, dry_run: bool) -> None:
+def _write_example(
+    session: sessions.CliSession, folder: Path, example: str, force: bool, dry_run: bool
+) -> None:
     import importlib.resources
 
     package = importlib.resources.files("paceline").joinpath("examples", example)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 )
 @options.output_option("table", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     files: tuple[str, ...],
     manifests: tuple[str, ...],
     fail_on: str,
@@ -74,7 +74,7 @@ def command(
         session.suggest(f"paceline run {files[0]}", f"paceline submit --dry-run {files[0]}")
 
 
-def _findings(session: sessions.Session, files: Sequence[str], manifests: Sequence[str]) -> list[Finding]:
+def _findings(session: sessions.CliSession, files: Sequence[str], manifests: Sequence[str]) -> list[Finding]:
     from paceline import linting
 
     found: list[Finding] = []

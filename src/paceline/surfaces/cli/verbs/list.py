@@ -36,7 +36,7 @@ PHASES = ("pending", "starting", "running", "restarting", "stopping", "succeeded
 @options.watch_option
 @options.output_option("table", "wide", "name", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     phases: tuple[str, ...],
     labels: tuple[Selector, ...],
     search: str,
@@ -91,7 +91,9 @@ def _table(runs: list[RunSummary], lost: set[str], output: str, *, everywhere: b
     )
 
 
-def _suggest(session: sessions.Session, runs: list[RunSummary], lost: set[str], *, everywhere: bool) -> None:
+def _suggest(
+    session: sessions.CliSession, runs: list[RunSummary], lost: set[str], *, everywhere: bool
+) -> None:
     for name in sorted(lost):
         session.say(f"{name} is lost: its supervisor died; bring it back: paceline resume {name}")
     where = f"-n {runs[0].namespace} " if everywhere else ""

@@ -43,7 +43,7 @@ CHECK_SECONDS = 1.0
     help="Whether lines begin with their replica; else if there are several.",
 )
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     name: str,
     follow: bool,
     role: str | None,
@@ -57,7 +57,7 @@ def command(
 
     With -f Ctrl-C ends the printing, not the job.
     """  # fmt: skip
-    from paceline.services.logs import Wanted
+    from paceline.services.logs import LogSelection
 
     with session.jobs() as jobs:
         run = jobs.get(name)
@@ -68,7 +68,7 @@ def command(
             )
         found = jobs.logs(
             run,
-            Wanted(
+            LogSelection(
                 replica=set(wanted).__contains__,
                 attempt=attempt,
                 tail=tail,
@@ -88,7 +88,7 @@ def command(
                 session.suggest(f"paceline logs -f {name}", f"paceline top {name}", f"paceline stop {name}")
 
 
-def _mention_gone(session: sessions.Session, gone: list[tuple[ReplicaId, int]]) -> None:
+def _mention_gone(session: sessions.CliSession, gone: list[tuple[ReplicaId, int]]) -> None:
     """Say whose output is not there any more."""
     if gone:
         shown = ", ".join(f"{replica} (attempt {attempt})" for replica, attempt in gone[:5])

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     " gpu-operator, and none where it looks after some namespaces.",
 )
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     agent_image: str | None,
     keep: float,
     listen: tuple[str | None, int] | None,
@@ -106,7 +106,7 @@ def _exporters(named: str | None, *, is_all: bool) -> str | None:
     return named or (gpus.NAMESPACE if is_all else None)
 
 
-def _keeping(session: sessions.Session, seconds: float) -> Keeping | None:
+def _keeping(session: sessions.CliSession, seconds: float) -> Keeping | None:
     """Return where to keep what replicas say, if that is named."""
     from paceline.surfaces.operator import Keeping
 

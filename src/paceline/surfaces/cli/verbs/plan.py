@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from paceline.model.measures.recordings import Recording
-    from paceline.model.variables.plan_comparisons import Difference
+    from paceline.model.variables.plan_comparisons import VariableDifference
     from paceline.model.variables.variable_plans import Plan
     from paceline.model.variables.variables import Shard
     from paceline.services.variable_plans import Alternative
@@ -48,7 +48,7 @@ NAMES = ("job-file", "round-robin", "greedy", "partitioned", "balanced", "by-tra
 )
 @options.output_option("table", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     target: str,
     variables: str | None,
     choose: str | None,
@@ -93,7 +93,7 @@ def _of_file(file: str, variables: str | None) -> Sequence[Alternative]:
     return variable_plans.alternatives(job.spec, specs.load_variables(variables), base=base)
 
 
-def _of_job(session: sessions.Session, name: str, variables: str | None) -> Sequence[Alternative]:
+def _of_job(session: sessions.CliSession, name: str, variables: str | None) -> Sequence[Alternative]:
     from paceline import specs
     from paceline.diagnosing import trainings
     from paceline.diagnosing.cases import Case
@@ -114,7 +114,7 @@ def _of_job(session: sessions.Session, name: str, variables: str | None) -> Sequ
     return variable_plans.alternatives(spec, known.variables, base=base)
 
 
-def _recorded(session: sessions.Session, name: str) -> Recording:
+def _recorded(session: sessions.CliSession, name: str) -> Recording:
     """Return what is known of a job but for what was measured of it."""
     from paceline.services.observing import recordings
 
@@ -211,7 +211,7 @@ def _shard(shard: Shard) -> dict[str, Any]:
     }
 
 
-def _difference(one: Difference) -> dict[str, Any]:
+def _difference(one: VariableDifference) -> dict[str, Any]:
     return {
         "variable": one.variable,
         "ps_before": [shard.server for shard in one.before],

@@ -12,10 +12,10 @@ from paceline.surfaces.cli import options, printing, sessions
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from paceline.model.explanations.causes import Change
+    from paceline.model.explanations.causes import FieldChange
     from paceline.modelling.elasticities import Compared
     from paceline.modelling.forecasts import Forecast
-    from paceline.services.studying.predictions import Model
+    from paceline.services.studying.predictions import SpeedModel
 
 
 @options.verb("predict")
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 )
 @options.output_option("table", "html", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     name: str,
     assignments: tuple[str, ...],
     sweep: str | None,
@@ -99,7 +99,7 @@ def _show(found: Forecast, probed: Sequence[Compared], output: str) -> None:
         printing.emit(documents.forecast(found, probed), output)
 
 
-def _show_rounds(model: Model, asked: Sequence[Change], output: str) -> None:
+def _show_rounds(model: SpeedModel, asked: Sequence[FieldChange], output: str) -> None:
     from paceline import specs
     from paceline.services.studying import autoscale_forecasts
     from paceline.specs.edits import edits
@@ -118,7 +118,7 @@ def _show_rounds(model: Model, asked: Sequence[Change], output: str) -> None:
 
 
 def _show_page(
-    session: sessions.Session, job: str, field: str, values: Sequence[str], found: Sequence[Forecast]
+    session: sessions.CliSession, job: str, field: str, values: Sequence[str], found: Sequence[Forecast]
 ) -> None:
     with sessions.needing("a page", "report", "jinja2"):
         from paceline.surfaces.reports import sweeps

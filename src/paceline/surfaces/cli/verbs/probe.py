@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @options.dry_run_option
 @options.output_option("table", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     name: str,
     seconds: float,
     cost: float,
@@ -49,7 +49,7 @@ def command(
             found = probes.newest(jobs, name)
         else:
             if dry_run:
-                times = probes.Times.of(jobs, most=seconds)
+                times = probes.ProbeTimes.of(jobs, most=seconds)
                 for line in probes.Prober(jobs=jobs, times=times, most_share=cost / 100).plan(name):
                     click.echo(line)
                 return
@@ -69,6 +69,6 @@ def command(
     session.suggest(f"paceline why {name}", f"paceline trace {name}")
 
 
-def _tell(session: sessions.Session, probe: Probe, doing: str) -> None:
+def _tell(session: sessions.CliSession, probe: Probe, doing: str) -> None:
     if doing:
         session.say(f"{len(probe.cuts)} cuts made; {doing}")

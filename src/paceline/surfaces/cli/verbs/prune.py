@@ -16,7 +16,7 @@ from paceline.surfaces.cli import options, sessions
     help="Delete all jobs that ended longer ago, with logs, samples and checkpoints.",
 )
 @options.dry_run_option
-def command(session: sessions.Session, older_than: float | None, dry_run: bool) -> None:
+def command(session: sessions.CliSession, older_than: float | None, dry_run: bool) -> None:
     """Keep less of jobs that ended some time ago, or delete them.
 
     Without --older-than it does what servers do by themselves: samples and steps are kept as they were
@@ -39,7 +39,7 @@ def command(session: sessions.Session, older_than: float | None, dry_run: bool) 
         session.suggest("paceline list")
 
 
-def _age(session: sessions.Session, *, dry_run: bool) -> None:
+def _age(session: sessions.CliSession, *, dry_run: bool) -> None:
     from paceline.model.jobs.runs import Detail
     from paceline.surfaces.views import cells
 

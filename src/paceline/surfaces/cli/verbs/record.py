@@ -16,7 +16,7 @@ from paceline.surfaces.cli import options, sessions
     "-o", "--output", metavar="FILE", type=click.Path(dir_okay=False),
     help="The file; default: NAME.parquet.",
 )  # fmt: skip
-def command(session: sessions.Session, name: str, output: str | None) -> None:
+def command(session: sessions.CliSession, name: str, output: str | None) -> None:
     """Write all that is known of the job NAME into one file.
 
     That is its job file, with the values of its environment, and its changes; events, samples, steps, the

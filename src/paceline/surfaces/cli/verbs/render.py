@@ -29,7 +29,7 @@ TARGETS = ("pods", "tfjob", "vcjob", "kueue")
 @click.option("-n", "--namespace", default="default", show_default=True, help="Where they are to live.")
 @options.output_option("yaml", "json")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     file: str,
     target: str,
     queue: str | None,

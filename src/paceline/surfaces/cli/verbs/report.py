@@ -40,7 +40,7 @@ from paceline.surfaces.cli import options, sessions
     help="A JSON file that says so as best_auc.",
 )  # fmt: skip
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     name: str,
     output: str | None,
     json_file: str | None,
@@ -79,7 +79,7 @@ def command(
             session.say(f"{json_file} written")
 
 
-def _search(session: sessions.Session, name: str) -> tuple[str, dict[str, Any]] | None:
+def _search(session: sessions.CliSession, name: str) -> tuple[str, dict[str, Any]] | None:
     """Return the page and the numbers of a search for a better job file; None: NAME is none."""
     from paceline.services.observing import recordings
     from paceline.surfaces.reports import tunings

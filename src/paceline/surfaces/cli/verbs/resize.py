@@ -23,7 +23,7 @@ from paceline.surfaces.cli import options, sessions
 )  # fmt: skip
 @options.dry_run_option
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     name: str,
     target: str,
     cpu: float | None,

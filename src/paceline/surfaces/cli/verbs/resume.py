@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @options.names_argument
 @options.dry_run_option
 def command(
-    session: sessions.Session, names: tuple[str, ...], labels: tuple[Selector, ...], dry_run: bool
+    session: sessions.CliSession, names: tuple[str, ...], labels: tuple[Selector, ...], dry_run: bool
 ) -> None:
     """Bring back the jobs NAME..., or those with labels (-l), that were stopped, failed or are lost.
 

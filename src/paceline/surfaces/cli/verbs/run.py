@@ -23,7 +23,7 @@ LAST_LINES = 8
 @submit.name_option
 @options.dry_run_option
 @options.output_option("table", "name", "json", "yaml")
-def command(session: sessions.Session, file: str, name: str | None, dry_run: bool, output: str) -> None:
+def command(session: sessions.CliSession, file: str, name: str | None, dry_run: bool, output: str) -> None:
     """Submit the job in FILE and follow it to its end; '-' reads it from stdin.
 
     Ctrl-C detaches: the job goes on, and `paceline top` and `paceline logs -f` show it again. Exits with 6
@@ -79,14 +79,14 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
         printing.emit(documents.run_document(run, replicas, lost=False), output)
 
 
-def _say_last_words(session: sessions.Session, jobs: LifeCycle, run: Run) -> None:
+def _say_last_words(session: sessions.CliSession, jobs: LifeCycle, run: Run) -> None:
     """Tell what the replicas that failed for good wrote last: most often that is the reason."""
     from paceline.model.jobs.statuses import ReplicaPhase
-    from paceline.services.logs import Wanted
+    from paceline.services.logs import LogSelection
 
     for row in jobs.replicas(run.name):
         if row.phase is ReplicaPhase.FAILED:
-            wanted = Wanted(replica=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES)
+            wanted = LogSelection(replica=row.replica.__eq__, attempt=row.attempt, tail=LAST_LINES)
             written = jobs.logs(run, wanted)
             session.say(f"the last lines of {row.replica}:")
             for line in written:

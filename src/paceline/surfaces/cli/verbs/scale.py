@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--workers", type=click.IntRange(1), required=True, help="How many workers there are to be.")
 @options.dry_run_option
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     names: tuple[str, ...],
     labels: tuple[Selector, ...],
     workers: int,

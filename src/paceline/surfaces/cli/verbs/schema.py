@@ -11,7 +11,7 @@ from paceline.surfaces.cli import options, printing, sessions
 
 @options.verb("schema")
 @click.option("--crd", is_flag=True, help="As the CustomResourceDefinition that Kubernetes takes.")
-def command(session: sessions.Session, crd: bool) -> None:
+def command(session: sessions.CliSession, crd: bool) -> None:
     """Print the JSON Schema of job files, for editors that check and complete YAML, or for Kubernetes."""
     from paceline import specs
 

@@ -83,7 +83,7 @@ class GateKind(enum.StrEnum):
 )
 @click.option("--open", "opens", is_flag=True, help="Open the page in a browser.")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     port: int,
     address: str,
     kind: str,
@@ -133,7 +133,7 @@ def command(
 
 
 def _check(
-    session: sessions.Session, gate: GateKind, hosts: tuple[str, ...], proxies: tuple[str, ...]
+    session: sessions.CliSession, gate: GateKind, hosts: tuple[str, ...], proxies: tuple[str, ...]
 ) -> None:
     """Let options pass that make sense together.
 
@@ -173,7 +173,7 @@ def _proxy_secret() -> str:
 
 @contextlib.contextmanager
 def _site(
-    session: sessions.Session, gate: GateKind, proxies: Proxies, headers: tuple[str, str]
+    session: sessions.CliSession, gate: GateKind, proxies: Proxies, headers: tuple[str, str]
 ) -> Iterator[Site]:
     """Give what the server stands on."""
     if not session.on_cluster:
@@ -212,7 +212,7 @@ def _site(
         yield site
 
 
-def _token_gate(session: sessions.Session) -> Gate:
+def _token_gate(session: sessions.CliSession) -> Gate:
     import getpass
 
     from paceline.surfaces.web import gates
@@ -220,7 +220,7 @@ def _token_gate(session: sessions.Session) -> Gate:
     return gates.TokenGate(gates.token(gates.token_file(session.home.path)), getpass.getuser())
 
 
-def _entrance(session: sessions.Session, gate: GateKind, listener: socket) -> str:
+def _entrance(session: sessions.CliSession, gate: GateKind, listener: socket) -> str:
     """Return the address that lets a browser in."""
     from paceline.surfaces.web import gates, servers
 

@@ -13,7 +13,7 @@ import click
 from paceline.surfaces.cli import job_files, options, sessions
 
 if TYPE_CHECKING:
-    from paceline.services.studying.simulations import Scene
+    from paceline.services.studying.simulations import SimulatedScene
 
 
 def _scene(function: Callable[..., None]) -> Callable[..., None]:
@@ -33,11 +33,11 @@ def _scene(function: Callable[..., None]) -> Callable[..., None]:
     def wrapped(
         *arguments: object, apart: bool, incidents: tuple[str, ...], brings: float | None, **others: object
     ) -> None:
-        def scene() -> Scene:
+        def scene() -> SimulatedScene:
             from paceline.services.studying import simulations
 
             found = tuple(simulations.incident(each) for each in incidents)
-            return simulations.Scene(apart=apart, incidents=found, input_examples_per_second=brings)
+            return simulations.SimulatedScene(apart=apart, incidents=found, input_examples_per_second=brings)
 
         function(*arguments, scene=scene, **others)
 
@@ -67,12 +67,12 @@ def _scene(function: Callable[..., None]) -> Callable[..., None]:
     help="The recording; default: NAME-simulated.parquet.",
 )  # fmt: skip
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     file: str,
     like: str,
     seconds: int,
     hosts: str | None,
-    scene: Callable[[], Scene],
+    scene: Callable[[], SimulatedScene],
     seed: int,
     output: str | None,
 ) -> None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
 @options.dry_run_option
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     names: tuple[str, ...],
     labels: tuple[Selector, ...],
     wait: bool,

@@ -28,7 +28,7 @@ name_option = click.option(
 @name_option
 @options.dry_run_option
 @options.output_option("table", "name", "json", "yaml")
-def command(session: sessions.Session, file: str, name: str | None, dry_run: bool, output: str) -> None:
+def command(session: sessions.CliSession, file: str, name: str | None, dry_run: bool, output: str) -> None:
     """Submit the job in FILE and return at once; '-' reads it from stdin.
 
     The job is looked after by a process of its own and goes on when this terminal closes.
@@ -58,7 +58,7 @@ def command(session: sessions.Session, file: str, name: str | None, dry_run: boo
     session.suggest(f"paceline top {run.name}", f"paceline logs -f {run.name}", f"paceline wait {run.name}")
 
 
-def submit(session: sessions.Session, file: str, name: str | None) -> Run:
+def submit(session: sessions.CliSession, file: str, name: str | None) -> Run:
     """Submit a job file; say when the job did not get the name that was wanted."""
     from paceline.surfaces import job_names
 
@@ -74,14 +74,14 @@ def submit(session: sessions.Session, file: str, name: str | None) -> Run:
     return run
 
 
-def _say_missing(session: sessions.Session, job_file: JobFile, base: Path) -> None:
+def _say_missing(session: sessions.CliSession, job_file: JobFile, base: Path) -> None:
     """Say which files of the commands are not there; the job is submitted all the same."""
     for each in job_files.missing_files(job_file, base) if session.is_here else ():
         where = f"{each.position}: " if each.position else ""
         session.say(f"{where}{each.code} {each.severity}: {each.message}")
 
 
-def show_plan(session: sessions.Session, file: str, name: str | None, output: str) -> None:
+def show_plan(session: sessions.CliSession, file: str, name: str | None, output: str) -> None:
     """Print what a submit would do."""
     from paceline.services.local import dry_runs
     from paceline.surfaces import documents, job_names
@@ -106,7 +106,7 @@ def show_plan(session: sessions.Session, file: str, name: str | None, output: st
 
 
 def _show_rehearsal(
-    session: sessions.Session, spec: JobSpec, base: Path, name: str | None, output: str
+    session: sessions.CliSession, spec: JobSpec, base: Path, name: str | None, output: str
 ) -> None:
     """Print what a submit to a cluster would do, and whether all of the job would fit now."""
     from paceline.surfaces import documents

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.argument("file", metavar="FILE", type=click.Path(allow_dash=True))
 @objectives.options
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, file: str, objective: Objective, output: str) -> None:
+def command(session: sessions.CliSession, file: str, objective: Objective, output: str) -> None:
     """Say how the job in FILE should be laid out, from past runs of the same model.
 
     Of the newest runs with the same command and shape of the model the best one for what is asked, and its

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from paceline.model.measures.snapshots import Snapshot
     from paceline.services.life_cycles import LifeCycle
-    from paceline.services.observing.diagnosis_runs import Look
+    from paceline.services.observing.diagnosis_runs import DiagnosisRun
 
 
 @options.verb("top")
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     help="How often to look.",
 )
 @options.output_option("table", "wide", "json", "yaml")
-def command(session: sessions.Session, name: str | None, once: bool, interval: float, output: str) -> None:
+def command(session: sessions.CliSession, name: str | None, once: bool, interval: float, output: str) -> None:
     """Watch the load, the imbalance and the progress of a job.
 
     First its main finding in a line, and where the time of a step goes (of the newest trace). Without NAME:
@@ -79,13 +79,13 @@ def command(session: sessions.Session, name: str | None, once: bool, interval: f
         get.suggest(session, snapshot.run, lost=snapshot.lost)
 
 
-def _looker(jobs: LifeCycle, name: str) -> Callable[[], Look | None]:
+def _looker(jobs: LifeCycle, name: str) -> Callable[[], DiagnosisRun | None]:
     """Return a function that looks at a job; it gives None when that is not possible."""
     from paceline.services.observing import diagnosis_runs
 
     looker = diagnosis_runs.Looker(jobs, name)
 
-    def look() -> Look | None:
+    def look() -> DiagnosisRun | None:
         try:
             return looker.look()
         except PacelineError:  # Load and progress can be shown all the same.
@@ -94,7 +94,7 @@ def _looker(jobs: LifeCycle, name: str) -> Callable[[], Look | None]:
     return look
 
 
-def _show(snapshot: Snapshot, look: Look | None, output: str) -> None:
+def _show(snapshot: Snapshot, look: DiagnosisRun | None, output: str) -> None:
     from paceline.surfaces import documents
     from paceline.surfaces.views import tops
 

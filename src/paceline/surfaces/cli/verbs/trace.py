@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     help="How long to wait for the trainers.",
 )
 @options.output_option("table", "wide", "json", "yaml")
-def command(session: sessions.Session, name: str, last: bool, timeout: float, output: str) -> None:
+def command(session: sessions.CliSession, name: str, last: bool, timeout: float, output: str) -> None:
     """Trace a few steps of the job NAME: bytes and time by variable and PS, and where a step's time goes.
 
     Bytes and microseconds are those of a step of every trainer together. All events of all trainers and PS

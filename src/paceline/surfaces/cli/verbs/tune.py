@@ -14,9 +14,9 @@ from paceline.surfaces.cli import efforts, job_files, objectives, options, print
 
 if TYPE_CHECKING:
     from paceline.model.studies.tunings import Objective, Tuning
-    from paceline.services.studying.trials import Times
+    from paceline.services.studying.trials import TrialTimes
     from paceline.services.studying.tunings import Effort
-    from paceline.surfaces.cli.efforts import Asked
+    from paceline.surfaces.cli.efforts import TuneEffort
 
 _JOB_FILES = (".yaml", ".yml", ".json")
 
@@ -37,9 +37,9 @@ _JOB_FILES = (".yaml", ".yml", ".json")
 )  # fmt: skip
 @options.output_option("table", "json", "yaml")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     target: str,
-    asked: Asked,
+    asked: TuneEffort,
     objective: Objective,
     apply: str | None,
     output: str,
@@ -89,7 +89,7 @@ def _check(target: str, trials: int | None, apply: str | None) -> None:
 
 
 def try_out(
-    session: sessions.Session,
+    session: sessions.CliSession,
     target: str,
     objective: Objective,
     how: Effort,
@@ -147,7 +147,7 @@ def try_out(
     return tuning
 
 
-def _advise(session: sessions.Session, name: str, objective: Objective, output: str) -> None:
+def _advise(session: sessions.CliSession, name: str, objective: Objective, output: str) -> None:
     from paceline.model.jobs.runs import KUBERNETES
     from paceline.services.studying import proposals, tunings
     from paceline.surfaces.diffs import Diffs
@@ -178,7 +178,9 @@ def _advise(session: sessions.Session, name: str, objective: Objective, output: 
     session.suggest(f"paceline why {name}", "paceline tune job.yaml --trials 6")
 
 
-def _change(session: sessions.Session, name: str, objective: Objective, times: Times, output: str) -> None:
+def _change(
+    session: sessions.CliSession, name: str, objective: Objective, times: TrialTimes, output: str
+) -> None:
     """Make the likeliest change to a job that runs."""
     from paceline.model.jobs.runs import KUBERNETES
     from paceline.services.studying import live_changes, proposals, tunings

@@ -9,7 +9,7 @@ from paceline.surfaces.cli import options, printing, sessions
 
 @options.verb("version")
 @options.output_option("table", "json", "yaml")
-def command(session: sessions.Session, output: str) -> None:
+def command(session: sessions.CliSession, output: str) -> None:
     """Print the version of Paceline, of Python and of the job files that it reads."""
     if output == "table":
         click.echo(text())

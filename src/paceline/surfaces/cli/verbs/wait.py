@@ -9,7 +9,7 @@ import click
 
 from paceline.errors import JobFailed, WaitTimeout
 from paceline.surfaces.cli import options, sessions
-from paceline.surfaces.cli.wait_goals import GOAL, Goal
+from paceline.surfaces.cli.wait_goals import GOAL, WaitGoal
 
 if TYPE_CHECKING:
     from paceline.model.jobs.runs import Run
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 )
 @click.option("--timeout", type=options.DURATION, metavar="DURATION", help="At most so long, such as 2h.")
 def command(
-    session: sessions.Session,
+    session: sessions.CliSession,
     names: tuple[str, ...],
     labels: tuple[Selector, ...],
-    goal: Goal,
+    goal: WaitGoal,
     timeout: float | None,
 ) -> None:
     """Wait until the jobs NAME..., or those with labels (-l), have succeeded.
@@ -59,7 +59,7 @@ def command(
         session.suggest(f"paceline {verb} {names[0]}", f"paceline top {names[0]}")
 
 
-def _wait(jobs: LifeCycle, name: str, goal: Goal, left: float | None, timeout: float | None) -> str:
+def _wait(jobs: LifeCycle, name: str, goal: WaitGoal, left: float | None, timeout: float | None) -> str:
     """Wait for one job; return what it has reached.
 
     Args:

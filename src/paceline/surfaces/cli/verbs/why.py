@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--anew", is_flag=True, help="Judge a job that has ended by the rules of today, whatever was found then."
 )
 @options.output_option("table", "diff", "markdown", "html", "json", "yaml")
-def command(session: sessions.Session, name: str, fail_on: str | None, anew: bool, output: str) -> None:
+def command(session: sessions.CliSession, name: str, fail_on: str | None, anew: bool, output: str) -> None:
     """Say why the job NAME is pending, failed, restarting or slow, or that nothing is wrong.
 
     From what happened to it, why its replicas ended, what its pods wait for, whether it fits, and what was
@@ -41,7 +41,7 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
     """
     from paceline.diagnosing import catalogues, diagnoses
     from paceline.services.observing import job_summaries, recordings
-    from paceline.services.observing.diagnosis_runs import Look
+    from paceline.services.observing.diagnosis_runs import DiagnosisRun
 
     recording = sessions.recording(name)
     is_file = recording is not None
@@ -53,7 +53,7 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
         with session.jobs() as jobs:
             recording, found = recordings.explain(jobs, name, thinned=True, anew=anew)
             if recording is not None and not anew:
-                job_summaries.remember(jobs, Look(recording=recording, explanation=found))
+                job_summaries.remember(jobs, DiagnosisRun(recording=recording, explanation=found))
     _show(session, recording, found, output)
     _fail(found, fail_on)
     codes = [f"paceline explain {catalogues.topic(cause.name).code}" for cause in found.causes[:1]]
@@ -61,7 +61,7 @@ def command(session: sessions.Session, name: str, fail_on: str | None, anew: boo
     session.suggest(*codes, *(f"paceline {verb} {name}" for verb in others))
 
 
-def _show(session: sessions.Session, recording: Recording | None, found: Explanation, output: str) -> None:
+def _show(session: sessions.CliSession, recording: Recording | None, found: Explanation, output: str) -> None:
     from paceline.surfaces import answers, documents
     from paceline.surfaces.diffs import Diffs
 
@@ -89,7 +89,7 @@ def _show(session: sessions.Session, recording: Recording | None, found: Explana
         printing.emit(documents.explanation(found, diffs), output)
 
 
-def _show_diff(session: sessions.Session, found: Explanation, diffs: Diffs) -> None:
+def _show_diff(session: sessions.CliSession, found: Explanation, diffs: Diffs) -> None:
     diff = next(filter(None, (diffs.diff(cause.changes) for cause in found.causes)), None)
     if diff is None:
         session.say("no cause is cured by a change of the job file")

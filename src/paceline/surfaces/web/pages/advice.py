@@ -14,7 +14,7 @@ from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import InvalidInput, PacelineError
-from paceline.model.explanations.causes import Change
+from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import CpuPolicy
 from paceline.model.jobs.runs import Run
 from paceline.model.roles import Role
@@ -22,18 +22,18 @@ from paceline.model.studies.proposals import Proposal
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services.studying import what_ifs
 from paceline.services.studying.computation_cache import Advisor
-from paceline.services.studying.predictions import Model
+from paceline.services.studying.predictions import SpeedModel
 from paceline.services.studying.what_ifs import WhatIf
 from paceline.surfaces import answers, documents
 from paceline.surfaces.charts import curves
-from paceline.surfaces.charts.curves import Place
+from paceline.surfaces.charts.curves import CurveValue
 from paceline.surfaces.charts.drawings import Chart
 from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import texts
 from paceline.surfaces.views import forecasts as views
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import advice
@@ -43,7 +43,7 @@ from paceline.surfaces.web.schemas.runs import Change as ChangeBody
 from paceline.surfaces.web.schemas.runs import Edit
 
 router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
-Readable = Annotated[Asked, Depends(may(Operation.GET))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.GET))]
 _EDITS = TypeAdapter(list[Edit])
 MOST_REPLICAS, MOST_CORES = 1024, 4096.0
 #: Thousandths of a core.
@@ -93,7 +93,7 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
     )
 
 
-def _unknown(asked: Asked, run: Run) -> str:
+def _unknown(asked: CallerRequest, run: Run) -> str:
     """Return as a sentence what is not known that proposals need; empty: enough is."""
     from paceline.services.studying import proposals
 
@@ -114,7 +114,7 @@ def _row(each: Proposal, diffs: Diffs) -> dict[str, Any]:
     }
 
 
-def _written(changes: Sequence[Change]) -> str:
+def _written(changes: Sequence[FieldChange]) -> str:
     """Return changes as a form carries them: what is applied is what was shown."""
     return json.dumps([documents.plain(each) for each in changes])
 
@@ -122,7 +122,7 @@ def _written(changes: Sequence[Change]) -> str:
 @router.post("/proposals/apply")
 def apply(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.APPLY))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.APPLY))],
     name: Name,
     fields: Fields,
 ) -> Response:
@@ -164,7 +164,7 @@ def _advisor(request: Request) -> Advisor:
     return found
 
 
-def _what_if(model: Model, given: Chosen) -> dict[str, Any]:
+def _what_if(model: SpeedModel, given: Chosen) -> dict[str, Any]:
     now = what_ifs.shape(model)
     # Cores of a role that has no limit have no number that could be changed.
     known = {
@@ -195,7 +195,7 @@ def _what_if(model: Model, given: Chosen) -> dict[str, Any]:
     }
 
 
-def _slider(model: Model, field: str, now: float, wanted: float) -> Slider:
+def _slider(model: SpeedModel, field: str, now: float, wanted: float) -> Slider:
     if isinstance(now, int):
         most = max(what_ifs.LEAST_COUNT, what_ifs.MOST_TIMES * now, wanted)
         return Slider(name=field, least=1, most=most, step=1, now=now, wanted=wanted)
@@ -217,7 +217,7 @@ def _step(cores: float) -> float:
 
 def _chart(found: WhatIf) -> Chart:
     places = [
-        Place(
+        CurveValue(
             label=f"{each.value:g}",
             middle=each.forecast.then_examples_per_second,
             low=each.forecast.examples_per_second * each.forecast.low,

@@ -16,13 +16,13 @@ from paceline.model.jobs.quotas import QuotaUses
 from paceline.model.jobs.run_queries import RunQuery
 from paceline.model.jobs.runs import LOCAL
 from paceline.services.observing import capacities
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.pages.forms import Fields
 
 router = APIRouter(include_in_schema=False, prefix="/cluster")
-Looking = Annotated[Asked, Depends(may(Operation.CLUSTER))]
+Looking = Annotated[CallerRequest, Depends(may(ApiOperation.CLUSTER))]
 #: Of more nodes the fullest are shown.
 MOST_NODES = 200
 #: Jobs whose files may be chosen.
@@ -49,23 +49,25 @@ def fit(request: Request, asked: Looking, fields: Fields) -> HTMLResponse:
     return _page(request, asked, given, found)
 
 
-def _page(request: Request, asked: Asked, given: Mapping[str, str], found: Mapping[str, Any]) -> HTMLResponse:
-    may_choose = asked.may(Operation.LIST) and asked.may(Operation.GET)
+def _page(
+    request: Request, asked: CallerRequest, given: Mapping[str, str], found: Mapping[str, Any]
+) -> HTMLResponse:
+    may_choose = asked.may(ApiOperation.LIST) and asked.may(ApiOperation.GET)
     files = [run.name for run in asked.jobs.page(RunQuery(limit=MOST_FILES)).runs] if may_choose else []
     return rendering.page(
         request, "cluster.html", files=files, given=given, **_now(asked), **{**_NO_FIT, **found}
     )
 
 
-def _now(asked: Asked) -> dict[str, Any]:
-    found = capacities.capacity(asked.jobs, asked.lookout, with_jobs=asked.may(Operation.LIST))
+def _now(asked: CallerRequest) -> dict[str, Any]:
+    found = capacities.capacity(asked.jobs, asked.lookout, with_jobs=asked.may(ApiOperation.LIST))
     nodes = sorted(found.nodes, key=lambda node: (-_fullness(node), node.name))
     return {
         "capacity": found,
         "nodes": nodes[:MOST_NODES],
         "nodes_left_out": len(nodes[MOST_NODES:]),
         "is_local": asked.site.engine == LOCAL,
-        "quotas": asked.site.quotas(asked.namespace) if asked.may(Operation.QUOTAS) else QuotaUses(),
+        "quotas": asked.site.quotas(asked.namespace) if asked.may(ApiOperation.QUOTAS) else QuotaUses(),
         "total": sum((each.allocatable for each in found.nodes), Resources()),
         "taken": sum((each.used for each in found.nodes), Resources()),
         "topic": catalogues.topic,
@@ -80,11 +82,11 @@ def _fullness(node: Node) -> float:
     return max((taken / whole for taken, whole in shares if whole), default=0.0)
 
 
-def _fit(asked: Asked, given: Mapping[str, str]) -> dict[str, Any]:
+def _fit(asked: CallerRequest, given: Mapping[str, str]) -> dict[str, Any]:
     """Return whether a job fits, or what is wrong with its file."""
     try:
         source = given["source"]
-        if not source.strip() and given["file"] and asked.may(Operation.GET):
+        if not source.strip() and given["file"] and asked.may(ApiOperation.GET):
             source = specs.source_of(asked.jobs.get(given["file"]))
         spec = asked.job_files.spec(source)
         nodes = asked.jobs.nodes()

@@ -14,8 +14,8 @@ from paceline.model.jobs.run_queries import RunQuery
 from paceline.services.studying import run_comparisons
 from paceline.services.studying.run_comparisons import MOST_RUNS, RunComparison, Side
 from paceline.surfaces.charts.strips import Strip
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 
 router = APIRouter(include_in_schema=False, prefix="/compare")
@@ -26,7 +26,7 @@ _HEAD = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class RunDifference:
     """Something of which runs have this or that, each in its column.
 
     Attributes:
@@ -43,8 +43,8 @@ class Difference:
 @router.get("")
 def show(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.GET))],
-    listing: Annotated[Asked, Depends(may(Operation.LIST))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))],
+    listing: Annotated[CallerRequest, Depends(may(ApiOperation.LIST))],
     job: Annotated[list[str], Query()] = [],  # noqa: B006
     search: Annotated[str, Query(max_length=200)] = "",
 ) -> HTMLResponse:
@@ -72,7 +72,7 @@ def show(
     )
 
 
-def _causes(found: RunComparison) -> list[Difference]:
+def _causes(found: RunComparison) -> list[RunDifference]:
     """Return what was found in any of the runs; what differs first."""
     names = dict.fromkeys(cause.name for side in found.sides for cause in side.causes)
     rows = []
@@ -82,7 +82,7 @@ def _causes(found: RunComparison) -> list[Difference]:
             next((cause.what for cause in side.causes if cause.name == name), "") for side in found.sides
         )
         rows.append(
-            Difference(
+            RunDifference(
                 name=topic.code, severity=str(topic.severity), title=topic.title, values=said,
                 is_same=all(said),
             )
@@ -90,11 +90,11 @@ def _causes(found: RunComparison) -> list[Difference]:
     return sorted(rows, key=lambda each: each.is_same)
 
 
-def _facts(sides: Sequence[Side]) -> list[Difference]:
+def _facts(sides: Sequence[Side]) -> list[RunDifference]:
     names = dict.fromkeys(name for side in sides for name in side.facts)
     rows: list[Any] = []
     for name in names:
         values = tuple(side.facts.get(name, "") for side in sides)
         is_same = len(set(values)) == 1
-        rows.append(Difference(name=name, severity="", title="", values=values, is_same=is_same))
+        rows.append(RunDifference(name=name, severity="", title="", values=values, is_same=is_same))
     return sorted(rows, key=lambda each: each.is_same)

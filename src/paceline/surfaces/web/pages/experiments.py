@@ -18,15 +18,15 @@ from paceline.specs.edits import edits
 from paceline.surfaces.charts.strips import Strip
 from paceline.surfaces.views import experiments as experiment_views
 from paceline.surfaces.views import tunings as tuning_views
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.routes import experiments as routes
 from paceline.surfaces.web.routes.experiments import MOST_STUDIES, Name
 from paceline.tuning import comparisons, summaries
 
 router = APIRouter(include_in_schema=False, prefix="/experiments")
-Readable = Annotated[Asked, Depends(may(Operation.STUDIES))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.STUDIES))]
 #: The two lines of a diff that name the files.
 _HEAD = 2
 
@@ -54,7 +54,7 @@ def show(request: Request, asked: Readable, name: Name, part: bool = False) -> H
     )
 
 
-def _runs(asked: Asked, name: str) -> Sequence[RunSummary]:
+def _runs(asked: CallerRequest, name: str) -> Sequence[RunSummary]:
     """Return the runs of a study that are there: of one that was simulated none are."""
     of_study = Selector((Requirement(LABEL, frozenset({name})),))
     return asked.jobs.page(RunQuery(selector=of_study, limit=MOST_RUNS)).runs

@@ -20,8 +20,8 @@ from paceline.surfaces import answers, scripts
 from paceline.surfaces.charts import elasticities, steps
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.reports import evidence, pages
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import log_folders, rendering, timelines
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.routes import changes as change_routes
@@ -33,7 +33,7 @@ from paceline.surfaces.web.schemas.logs import LogQuery
 from paceline.surfaces.web.schemas.probes import ProbeWanted
 
 router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
-Readable = Annotated[Asked, Depends(may(Operation.GET))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.GET))]
 
 
 @router.get("")
@@ -52,7 +52,7 @@ def show_now(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     return rendering.page(request, "job_now.html", **_now(asked, name))
 
 
-def _now(asked: Asked, name: str) -> dict[str, Any]:
+def _now(asked: CallerRequest, name: str) -> dict[str, Any]:
     run = asked.jobs.get(name)
     found = asked.lookout.look(run).explanation
     return {
@@ -119,14 +119,14 @@ def show_probe(request: Request, asked: Readable, name: Name) -> HTMLResponse:
 
 @router.post("/probe")
 async def probe(
-    request: Request, asked: Annotated[Asked, Depends(may(Operation.PROBE))], name: Name
+    request: Request, asked: Annotated[CallerRequest, Depends(may(ApiOperation.PROBE))], name: Name
 ) -> HTMLResponse:
     """Begin to probe the job, and show it."""
     await probe_routes.start_probe(request, asked, name, ProbeWanted())
     return await run_in_threadpool(show_probe, request, asked, name)
 
 
-def _newest_trace(asked: Asked, name: str) -> str | None:
+def _newest_trace(asked: CallerRequest, name: str) -> str | None:
     found = traces.names(asked.jobs.trace_site(asked.jobs.get(name)).run)
     return found[-1] if found else None
 
@@ -142,7 +142,7 @@ def send_report(asked: Readable, name: Name) -> Response:
 @router.get("/logs")
 def show_logs(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.LOGS))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.LOGS))],
     name: Name,
     replica: str = "",
     search: Annotated[str, Query(max_length=200)] = "",
@@ -159,7 +159,7 @@ def show_logs(
 @router.post("/apply")
 def apply(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.APPLY))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.APPLY))],
     name: Name,
     fields: Fields,
 ) -> HTMLResponse:
@@ -176,7 +176,7 @@ def apply(
 
 @router.post("/undo")
 def undo(
-    request: Request, asked: Annotated[Asked, Depends(may(Operation.APPLY))], name: Name
+    request: Request, asked: Annotated[CallerRequest, Depends(may(ApiOperation.APPLY))], name: Name
 ) -> HTMLResponse:
     """Let the job go on as it was before its last change, and show it."""
     change_routes.undo(asked, name)
@@ -184,7 +184,9 @@ def undo(
 
 
 @router.post("/stop")
-def stop(request: Request, asked: Annotated[Asked, Depends(may(Operation.STOP))], name: Name) -> HTMLResponse:
+def stop(
+    request: Request, asked: Annotated[CallerRequest, Depends(may(ApiOperation.STOP))], name: Name
+) -> HTMLResponse:
     """Ask the job to end, and show it."""
     routes.stop_job(asked, name)
     return show_now(request, asked, name)
@@ -192,7 +194,7 @@ def stop(request: Request, asked: Annotated[Asked, Depends(may(Operation.STOP))]
 
 @router.post("/resume")
 def resume(
-    request: Request, asked: Annotated[Asked, Depends(may(Operation.RESUME))], name: Name
+    request: Request, asked: Annotated[CallerRequest, Depends(may(ApiOperation.RESUME))], name: Name
 ) -> HTMLResponse:
     """Bring the job back, and show it."""
     routes.resume_job(asked, name)
@@ -200,7 +202,7 @@ def resume(
 
 
 @router.post("/delete")
-def delete(asked: Annotated[Asked, Depends(may(Operation.DELETE))], name: Name) -> Response:
+def delete(asked: Annotated[CallerRequest, Depends(may(ApiOperation.DELETE))], name: Name) -> Response:
     """Remove the job, and go to the others."""
     routes.delete_job(asked, name)
     return Response(status_code=204, headers={"HX-Redirect": "/"})

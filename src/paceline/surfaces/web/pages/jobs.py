@@ -14,8 +14,8 @@ from paceline.model.jobs.run_queries import Order
 from paceline.model.jobs.statuses import JobPhase
 from paceline.surfaces.charts import strips
 from paceline.surfaces.views import cells
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.routes import jobs as routes
 from paceline.surfaces.web.schemas.runs import RunListQuery
@@ -26,7 +26,7 @@ router = APIRouter(include_in_schema=False)
 @router.get("/")
 def list_jobs(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.LIST))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.LIST))],
     search: Annotated[str, Query(max_length=200)] = "",
     label: Annotated[str, Query(max_length=500)] = "",
     phase: str = "",

@@ -12,18 +12,18 @@ from fastapi.responses import HTMLResponse
 
 from paceline.services.studying import model_trends
 from paceline.surfaces.charts import drawings, scales, strips
-from paceline.surfaces.charts.drawings import Chart, Dots, Line
+from paceline.surfaces.charts.drawings import Chart, Dots, Polyline
 from paceline.surfaces.charts.scales import Scale
 from paceline.surfaces.views import cells
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.routes import models as routes
 from paceline.surfaces.web.routes.models import MOST_MODELS, Name
 from paceline.tuning.memories import Measure, Regression
 
 router = APIRouter(include_in_schema=False, prefix="/models")
-Listing = Annotated[Asked, Depends(may(Operation.LIST))]
+Listing = Annotated[CallerRequest, Depends(may(ApiOperation.LIST))]
 #: Runs of which a list shows how they did.
 _SPARKED = 20
 
@@ -110,7 +110,7 @@ def _plot(
             across,
             scales.between(low, high),
             [
-                Line(points=[(place, run[field]) for place, run in places], style="tint-ink"),
+                Polyline(points=[(place, run[field]) for place, run in places], style="tint-ink"),
                 *(
                     Dots(
                         points=[(place, run[field]) for place, run in group],

@@ -9,8 +9,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 
 router = APIRouter(include_in_schema=False, prefix="/namespaces")
@@ -22,7 +22,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 @router.get("")
 def choose(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.ASK))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.ASK))],
     name: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Show the namespaces whose jobs the user may see, or go to the namespace that they named."""
@@ -31,6 +31,6 @@ def choose(
     found = [
         each
         for each in asked.site.namespaces()[:MOST_NAMESPACES]
-        if asked.site.gate.allows(asked.caller, Operation.LIST, each)
+        if asked.site.gate.allows(asked.caller, ApiOperation.LIST, each)
     ]
     return rendering.page(request, "namespaces.html", found=found, is_wrong=bool(name), name=name)

@@ -12,13 +12,13 @@ from fastapi.responses import HTMLResponse
 from paceline.diagnosing import catalogues
 from paceline.diagnosing.rules import Rule
 from paceline.surfaces import cause_pages, explanations
-from paceline.surfaces.explanations import Entry
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.explanations import CodeEntry
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 
 router = APIRouter(include_in_schema=False, prefix="/rules")
-Known = Annotated[Asked, Depends(may(Operation.ASK))]
+Known = Annotated[CallerRequest, Depends(may(ApiOperation.ASK))]
 
 
 @router.get("")
@@ -55,7 +55,7 @@ def show_rule(request: Request, _asked: Known, code: str) -> HTMLResponse:
     )
 
 
-def _text(entry: Entry) -> str:
+def _text(entry: CodeEntry) -> str:
     """Return everything in which a word is looked for."""
     return " ".join((entry.code, entry.name, entry.title, entry.why, entry.fix, entry.severity)).casefold()
 

@@ -79,7 +79,7 @@ def entrance(request: Request, status: HTTPStatus) -> Response:
     return rendering.page(request, "entrance.html", status=status.value, by_proxy=by_proxy)
 
 
-def of_problem(request: Request, problem: problems.Refused) -> Response:
+def of_problem(request: Request, problem: problems.RequestRefused) -> Response:
     """Return the page that says why a request is not answered."""
     is_part = "hx-request" in request.headers
     if problem.status is HTTPStatus.UNAUTHORIZED and not is_part:

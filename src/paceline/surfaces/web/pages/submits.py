@@ -12,8 +12,8 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import ValidationError
 
 from paceline.errors import PacelineError
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 from paceline.surfaces.web.pages.forms import Fields
 from paceline.surfaces.web.problems import Findings
@@ -21,7 +21,7 @@ from paceline.surfaces.web.routes import jobs as routes
 from paceline.surfaces.web.schemas.runs import Submit
 
 router = APIRouter(include_in_schema=False, prefix="/submit")
-Submitting = Annotated[Asked, Depends(may(Operation.SUBMIT))]
+Submitting = Annotated[CallerRequest, Depends(may(ApiOperation.SUBMIT))]
 
 
 @router.get("")

@@ -12,7 +12,7 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.runs import JobEvent, Relay
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.recordings import Recording
-from paceline.services.observing.diagnosis_runs import Look
+from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.surfaces.reports import texts
 
 #: Older ones are not shown.
@@ -24,7 +24,7 @@ _BAD = frozenset(phase.value for phase in (JobPhase.FAILED, JobPhase.RESTARTING)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class TimelineEntry:
     """Something on the time line.
 
     Attributes:
@@ -46,15 +46,15 @@ class Entry:
     is_marked: bool = True
 
 
-def entries(look: Look, events: Iterable[JobEvent], relays: Sequence[Relay]) -> list[Entry]:
+def entries(look: DiagnosisRun, events: Iterable[JobEvent], relays: Sequence[Relay]) -> list[TimelineEntry]:
     """Return what there is to say of a job, the latest first."""
     found = [*_findings(look), *_changes(relays), *_events(events)]
     return sorted(found, key=lambda each: -each.at)[:MOST_ENTRIES]
 
 
-def _findings(look: Look) -> Iterator[Entry]:
+def _findings(look: DiagnosisRun) -> Iterator[TimelineEntry]:
     for cause in look.explanation.causes:
-        yield Entry(
+        yield TimelineEntry(
             at=_since(cause, look.recording),
             kind=catalogues.topic(cause.name).code,
             text=cause.what,
@@ -70,14 +70,14 @@ def _since(cause: Cause, recording: Recording) -> float:
     return min(told, default=recording.at)
 
 
-def _changes(relays: Sequence[Relay]) -> Iterator[Entry]:
+def _changes(relays: Sequence[Relay]) -> Iterator[TimelineEntry]:
     for each in relays:
-        yield Entry(at=each.asked_at, kind="change", text="asked for")
+        yield TimelineEntry(at=each.asked_at, kind="change", text="asked for")
         if each.done_at is not None:
-            yield Entry(at=each.done_at, kind="change", text="made")
+            yield TimelineEntry(at=each.done_at, kind="change", text="made")
 
 
-def _events(events: Iterable[JobEvent]) -> Iterator[Entry]:
+def _events(events: Iterable[JobEvent]) -> Iterator[TimelineEntry]:
     ordered = sorted(events, key=lambda each: each.at)
     for _, group in itertools.groupby(ordered, key=lambda each: (each.kind, each.replica is None)):
         for together in _together(group):
@@ -96,12 +96,12 @@ def _together(events: Iterable[JobEvent]) -> Iterator[list[JobEvent]]:
         yield kept
 
 
-def _entry(events: Sequence[JobEvent]) -> Entry:
+def _entry(events: Sequence[JobEvent]) -> TimelineEntry:
     first = events[0]
     names = [str(each.replica) for each in sorted(events, key=lambda each: str(each.replica)) if each.replica]
     more = len(names) - NAMED
     said = dict.fromkeys(each.message for each in events if each.message)
-    return Entry(
+    return TimelineEntry(
         at=first.at,
         kind=first.kind + (f" (attempt {first.attempt})" if (first.attempt or 0) > 1 else ""),
         of=", ".join(names[:NAMED]) + (f" + {more}" if more > 0 else ""),

@@ -13,14 +13,14 @@ from paceline.services.studying import predictions
 from paceline.services.studying.computation_cache import Advisor
 from paceline.surfaces import documents
 from paceline.surfaces.diffs import Diffs
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas import checks as schemas
 
 router = APIRouter(prefix="/jobs/{name}", tags=["advice"])
 T = TypeVar("T")
-Readable = Annotated[Asked, Depends(may(Operation.GET))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.GET))]
 
 
 @router.get("/proposals", operation_id="listProposals", response_model=schemas.ProposalList)

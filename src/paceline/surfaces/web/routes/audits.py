@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Query
 
 from paceline.model.jobs.audits import Audit
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import checks as schemas
 
 router = APIRouter(prefix="/audits", tags=["audits"])
@@ -17,7 +17,7 @@ router = APIRouter(prefix="/audits", tags=["audits"])
 
 @router.get("", operation_id="listAudits", response_model=schemas.AuditList)
 def list_audits(
-    asked: Annotated[Asked, Depends(may(Operation.AUDITS))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.AUDITS))],
     job: Annotated[str | None, Query(description="only of this one", max_length=253)] = None,
     limit: Annotated[int, Query(description="at most so many", ge=1, le=500)] = 100,
     before_id: Annotated[int | None, Query(description="as the page before says", ge=0, le=2**63 - 1)] = None,

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Depends
 from paceline.diagnosing import catalogues
 from paceline.model.jobs.nodes import Node, Resources
 from paceline.services.observing import capacities
-from paceline.services.observing.capacities import Holding, Waiting
+from paceline.services.observing.capacities import NodeHolding, WaitingJob
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import capacities as schemas
 from paceline.surfaces.web.schemas.checks import JobFile
 
 router = APIRouter(tags=["cluster"])
-Looking = Annotated[Asked, Depends(may(Operation.CLUSTER))]
+Looking = Annotated[CallerRequest, Depends(may(ApiOperation.CLUSTER))]
 
 
 @router.get("/cluster", operation_id="getCluster", response_model=schemas.Capacity)
@@ -26,7 +26,7 @@ def get_cluster(asked: Looking) -> dict[str, Any]:
 
     Of jobs only who may list them is told.
     """
-    found = capacities.capacity(asked.jobs, asked.lookout, with_jobs=asked.may(Operation.LIST))
+    found = capacities.capacity(asked.jobs, asked.lookout, with_jobs=asked.may(ApiOperation.LIST))
     return documents.document(
         "Capacity",
         {
@@ -65,11 +65,11 @@ def _node(node: Node) -> dict[str, Any]:
     }
 
 
-def _holding(holding: Holding) -> dict[str, Any]:
+def _holding(holding: NodeHolding) -> dict[str, Any]:
     return {**documents.plain(holding), "asked": _amounts(holding.asked)}
 
 
-def _waiting(waiting: Waiting) -> dict[str, Any]:
+def _waiting(waiting: WaitingJob) -> dict[str, Any]:
     cause = waiting.cause
     return {
         "job": waiting.job,

@@ -14,13 +14,13 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.services.studying import changes
 from paceline.services.studying.changes import Changed
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas import runs as schemas
 
 router = APIRouter(prefix="/jobs/{name}", tags=["changes"])
-Changing = Annotated[Asked, Depends(may(Operation.APPLY))]
+Changing = Annotated[CallerRequest, Depends(may(ApiOperation.APPLY))]
 
 
 @router.post("/change", operation_id="changeJob", response_model=schemas.ChangeAsked, status_code=202)
@@ -35,7 +35,7 @@ def change(asked: Changing, name: Name, body: schemas.Change) -> dict[str, Any]:
     if body.source is not None:
         wanted = asked.job_files.read(body.source).text
     else:
-        edits = [causes.Change(path=tuple(each.path), value=each.value) for each in body.edits]
+        edits = [causes.FieldChange(path=tuple(each.path), value=each.value) for each in body.edits]
         wanted = asked.job_files.edited(source, edits)
     return made(asked, name, source, wanted, dry_run=body.dry_run)
 
@@ -51,7 +51,9 @@ def undo(asked: Changing, name: Name) -> dict[str, Any]:
 
 
 @router.get("/changes", operation_id="listChanges", response_model=schemas.ChangedList)
-def list_changes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
+def list_changes(
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], name: Name
+) -> dict[str, Any]:
     """Return the changes of a job that ran, and how fast it was before and after each."""
     items = [_item(asked, each) for each in changes.changes(asked.jobs, name)]
     return documents.document("ChangeList", {"items": items})
@@ -62,7 +64,7 @@ def can_go_on(run: Run) -> bool:
     return run.phase is not JobPhase.SUCCEEDED and (bool(run.source) or run.engine == KUBERNETES)
 
 
-def made(asked: Asked, name: str, source: str, wanted: str, *, dry_run: bool) -> dict[str, Any]:
+def made(asked: CallerRequest, name: str, source: str, wanted: str, *, dry_run: bool) -> dict[str, Any]:
     """Ask a job to go on with another file; return what is different in it.
 
     Raises:
@@ -76,7 +78,7 @@ def made(asked: Asked, name: str, source: str, wanted: str, *, dry_run: bool) ->
     return documents.document("Change", {"name": name, "diff": diff, "dry_run": dry_run})
 
 
-def _item(asked: Asked, each: Changed) -> dict[str, Any]:
+def _item(asked: CallerRequest, each: Changed) -> dict[str, Any]:
     judgement = each.judgement
     return {
         "id": each.relay.id,

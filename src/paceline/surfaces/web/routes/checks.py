@@ -9,12 +9,12 @@ from fastapi.responses import JSONResponse
 
 from paceline import specs
 from paceline.surfaces import documents, explanations
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import checks as schemas
 
 router = APIRouter(tags=["checks"])
-Known = Annotated[Asked, Depends(may(Operation.ASK))]
+Known = Annotated[CallerRequest, Depends(may(ApiOperation.ASK))]
 
 
 @router.post("/lint", operation_id="lintJobFile", response_model=schemas.FindingList)

@@ -11,8 +11,8 @@ from paceline.diagnosing import catalogues
 from paceline.services.studying import run_comparisons
 from paceline.services.studying.run_comparisons import MOST_RUNS, Range, Side
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import comparisons as schemas
 
 router = APIRouter(prefix="/compare", tags=["comparisons"])
@@ -28,7 +28,7 @@ Names = Annotated[
 
 
 @router.get("", operation_id="compareJobs", response_model=schemas.RunComparison)
-def compare(asked: Annotated[Asked, Depends(may(Operation.GET))], names: Names) -> dict[str, Any]:
+def compare(asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], names: Names) -> dict[str, Any]:
     """Return jobs side by side: how fast each is, how well it learns, and what else differs."""
     found = run_comparisons.compared(asked.jobs, asked.lookout, names)
     return documents.document(

@@ -7,15 +7,15 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query
 
 from paceline.model.studies.experiments import Experiment
-from paceline.model.studies.tunings import Outcome, Trial, Tuning
+from paceline.model.studies.tunings import Trial, TrialOutcome, Tuning
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import experiments as schemas
 from paceline.tuning import summaries
 
 router = APIRouter(prefix="/experiments", tags=["experiments"])
-Readable = Annotated[Asked, Depends(may(Operation.STUDIES))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.STUDIES))]
 Name = Annotated[str, Path(description="of the experiment or search", max_length=253)]
 MOST_STUDIES = 200
 
@@ -29,7 +29,7 @@ def list_experiments(
     return documents.document("StudyList", {"items": listed(asked, limit)})
 
 
-def listed(asked: Asked, limit: int) -> list[dict[str, Any]]:
+def listed(asked: CallerRequest, limit: int) -> list[dict[str, Any]]:
     """Return how far studies are, the last changed first."""
     return [
         {**progress(each), "changed_at": documents.instant(at)}
@@ -85,7 +85,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: Outcome) -> dict[str, Any]:
+def _outcome(outcome: TrialOutcome) -> dict[str, Any]:
     """Return what was measured, without every loss: these are many, and a run has them, too."""
     body: dict[str, Any] = documents.plain(outcome)
     del body["losses"]

@@ -22,8 +22,8 @@ from paceline.model.jobs.selectors import Requirement, Selector
 from paceline.model.roles import ReplicaId
 from paceline.specs.yaml_text import problems
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.problems import Findings
 from paceline.surfaces.web.schemas import runs as schemas
 
@@ -58,14 +58,14 @@ def replica(text: str) -> ReplicaId:
 
 @router.get("", operation_id="listJobs", response_model=schemas.RunList)
 def list_jobs(
-    asked: Annotated[Asked, Depends(may(Operation.LIST))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.LIST))],
     wanted: Annotated[schemas.RunListQuery, Query()],
 ) -> dict[str, Any]:
     """Return a page of the jobs; the newest first unless another order is asked for."""
     return listed(asked, wanted)
 
 
-def listed(asked: Asked, wanted: schemas.RunListQuery) -> dict[str, Any]:
+def listed(asked: CallerRequest, wanted: schemas.RunListQuery) -> dict[str, Any]:
     """Return a page of the jobs.
 
     Raises:
@@ -97,7 +97,7 @@ def _requirements(texts: list[str]) -> list[Requirement]:
     return [each for text in texts for each in selectors.parse(text).requirements]
 
 
-def _is_lost(asked: Asked, run: RunSummary) -> bool:
+def _is_lost(asked: CallerRequest, run: RunSummary) -> bool:
     try:
         return not run.phase.is_final and asked.jobs.is_lost(run)
     except NotFound:  # It was deleted since the list was read.
@@ -111,7 +111,7 @@ def _item(run: RunSummary, *, lost: bool) -> dict[str, Any]:
 
 @router.post("", operation_id="submitJob", response_model=schemas.Run, status_code=201)
 def submit_job(
-    asked: Annotated[Asked, Depends(may(Operation.SUBMIT))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.SUBMIT))],
     body: schemas.Submit,
     response: Response,
     idempotency_key: IdempotencyKey = None,
@@ -126,7 +126,7 @@ def submit_job(
     return _document(asked, run)
 
 
-def submitted(asked: Asked, body: schemas.Submit, idempotency_key: str | None = None) -> Run:
+def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str | None = None) -> Run:
     """Start a job.
 
     Raises:
@@ -149,7 +149,7 @@ def submitted(asked: Asked, body: schemas.Submit, idempotency_key: str | None = 
     )
 
 
-def _key(asked: Asked, body: schemas.Submit, key: str | None) -> SubmitKey | None:
+def _key(asked: CallerRequest, body: schemas.Submit, key: str | None) -> SubmitKey | None:
     """Return how the submit is known when it comes again; each caller has keys of their own."""
     if key is None:
         return None
@@ -159,7 +159,7 @@ def _key(asked: Asked, body: schemas.Submit, key: str | None) -> SubmitKey | Non
     )
 
 
-def _document(asked: Asked, run: Run) -> dict[str, Any]:
+def _document(asked: CallerRequest, run: Run) -> dict[str, Any]:
     return documents.run_document(
         run,
         asked.jobs.replicas(run.name),
@@ -169,20 +169,22 @@ def _document(asked: Asked, run: Run) -> dict[str, Any]:
 
 
 @router.get("/{name}", operation_id="getJob", response_model=schemas.Run)
-def get_job(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
+def get_job(asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], name: Name) -> dict[str, Any]:
     """Return a job and its replicas."""
     return _document(asked, asked.jobs.get(name))
 
 
 @router.get("/{name}/source", operation_id="getJobFile", response_class=PlainTextResponse)
-def get_source(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> PlainTextResponse:
+def get_source(
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], name: Name
+) -> PlainTextResponse:
     """Return the job file, as it was submitted."""
     return PlainTextResponse(specs.source_of(asked.jobs.get(name)))
 
 
 @router.get("/{name}/events", operation_id="listEvents", response_model=schemas.EventList)
 def list_events(
-    asked: Annotated[Asked, Depends(may(Operation.GET))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))],
     name: Name,
     since_id: Annotated[int, Query(description="only those with a higher number", ge=0, le=_LARGEST)] = 0,
 ) -> dict[str, Any]:
@@ -193,7 +195,7 @@ def list_events(
 
 
 @router.post("/{name}/stop", operation_id="stopJob", response_model=schemas.Run, status_code=202)
-def stop_job(asked: Annotated[Asked, Depends(may(Operation.STOP))], name: Name) -> dict[str, Any]:
+def stop_job(asked: Annotated[CallerRequest, Depends(may(ApiOperation.STOP))], name: Name) -> dict[str, Any]:
     """Ask a job to end; it can be resumed."""
     asked.note(name)
     asked.jobs.stop(name)
@@ -201,7 +203,9 @@ def stop_job(asked: Annotated[Asked, Depends(may(Operation.STOP))], name: Name) 
 
 
 @router.post("/{name}/resume", operation_id="resumeJob", response_model=schemas.Run, status_code=202)
-def resume_job(asked: Annotated[Asked, Depends(may(Operation.RESUME))], name: Name) -> dict[str, Any]:
+def resume_job(
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.RESUME))], name: Name
+) -> dict[str, Any]:
     """Bring back a job that was stopped, has failed or is lost, from its last checkpoint."""
     asked.note(name)
     asked.jobs.resume(name)
@@ -210,7 +214,7 @@ def resume_job(asked: Annotated[Asked, Depends(may(Operation.RESUME))], name: Na
 
 @router.post("/{name}/scale", operation_id="scaleJob", response_model=schemas.Run, status_code=202)
 def scale_job(
-    asked: Annotated[Asked, Depends(may(Operation.SCALE))], name: Name, body: schemas.Scale
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.SCALE))], name: Name, body: schemas.Scale
 ) -> dict[str, Any]:
     """Ask for another number of workers in a job that runs."""
     asked.note(name, f"workers: {body.workers}")
@@ -220,7 +224,7 @@ def scale_job(
 
 @router.post("/{name}/resize", operation_id="resizeJob", response_model=schemas.Run, status_code=202)
 def resize_job(
-    asked: Annotated[Asked, Depends(may(Operation.RESIZE))], name: Name, body: schemas.Resize
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.RESIZE))], name: Name, body: schemas.Resize
 ) -> dict[str, Any]:
     """Give replicas of a job that runs other cores or memory; none of them restarts."""
     resize = resizings.asked(body.target, cpu_cores=body.cpu_cores, memory_bytes=body.memory_bytes)
@@ -232,7 +236,7 @@ def resize_job(
 
 @router.post("/prune", operation_id="pruneJobs", response_model=schemas.PruneList)
 def prune_jobs(
-    asked: Annotated[Asked, Depends(may(Operation.DELETE))], body: schemas.Prune
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.DELETE))], body: schemas.Prune
 ) -> dict[str, Any]:
     """Remove jobs that ended some time ago, a hundred at once; with ``dry_run`` only say which."""
     names = asked.jobs.prune(older_than_seconds=body.older_than_seconds, dry_run=True)
@@ -247,7 +251,7 @@ def prune_jobs(
 
 @router.delete("/{name}", operation_id="deleteJob", status_code=204)
 def delete_job(
-    asked: Annotated[Asked, Depends(may(Operation.DELETE))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.DELETE))],
     name: Name,
     force: Annotated[bool, Query(description="stop it first if it has not ended")] = False,
 ) -> None:

@@ -14,12 +14,12 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
 from paceline.model.roles import ReplicaId
-from paceline.services.logs import LogLine, Reader, Wanted
+from paceline.services.logs import LogLine, LogSelection, Reader
 from paceline.surfaces import documents
 from paceline.surfaces.web import log_cursors
-from paceline.surfaces.web.callers import Asked, Rights, may
-from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.problems import Refused
+from paceline.surfaces.web.callers import CallerRequest, Rights, may
+from paceline.surfaces.web.operations import ApiOperation
+from paceline.surfaces.web.problems import RequestRefused
 from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import logs as schemas
 
@@ -31,7 +31,7 @@ PAGE_CHARACTERS = 4 << 20
 BATCH_LINES, LOOK_SECONDS = 500, 1.0
 
 router = APIRouter(prefix="/jobs/{name}", tags=["logs"])
-Readable = Annotated[Asked, Depends(may(Operation.LOGS))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.LOGS))]
 LastEventId = Annotated[
     str | None,
     Header(
@@ -52,7 +52,7 @@ def list_lines(asked: Readable, name: Name, wanted: Annotated[schemas.LogQuery, 
     return listed(asked, name, wanted)
 
 
-def listed(asked: Asked, name: str, wanted: schemas.LogQuery) -> dict[str, Any]:
+def listed(asked: CallerRequest, name: str, wanted: schemas.LogQuery) -> dict[str, Any]:
     """Return lines that are wanted.
 
     Raises:
@@ -84,7 +84,7 @@ def _takes(wanted: schemas.LogChoice) -> Callable[[ReplicaId], bool]:
 
 
 def _reader(
-    asked: Asked, name: str, wanted: schemas.LogChoice, *, after: str | None, tail: int | None
+    asked: CallerRequest, name: str, wanted: schemas.LogChoice, *, after: str | None, tail: int | None
 ) -> Reader:
     """Return what reads lines.
 
@@ -100,7 +100,7 @@ def _reader(
         InvalidInput: what was asked for is no replica, or no place where an answer ended.
     """
     run = asked.jobs.get(name)
-    choice = Wanted(
+    choice = LogSelection(
         replica=_takes(wanted),
         attempt=wanted.attempt,
         tail=tail,
@@ -140,14 +140,14 @@ def followed(
     name: Name,
     wanted: Annotated[schemas.LogChoice, Query()],
     last_event_id: LastEventId = None,
-) -> tuple[Asked, Reader, str]:
+) -> tuple[CallerRequest, Reader, str]:
     """Return what reads on; a stream that has begun cannot be refused any more."""
     return asked, _reader(asked, name, wanted, after=last_event_id, tail=wanted.begin), wanted.search
 
 
 @router.get("/logs/stream", operation_id="followLogs", response_class=EventSourceResponse)
 async def follow(
-    request: Request, name: Name, asked_for: Annotated[tuple[Asked, Reader, str], Depends(followed)]
+    request: Request, name: Name, asked_for: Annotated[tuple[CallerRequest, Reader, str], Depends(followed)]
 ) -> AsyncIterator[ServerSentEvent]:
     """Follow the output of a job's replicas until the job has ended.
 
@@ -167,7 +167,7 @@ async def follow(
                 yield ServerSentEvent(
                     event="lines", data={"items": items}, id=log_cursors.text(reader.positions)
                 )
-        except (PacelineError, Refused) as error:
+        except (PacelineError, RequestRefused) as error:
             yield ServerSentEvent(event="problem", data={"detail": str(error)})
             return
         if is_over:
@@ -180,6 +180,6 @@ def _batch(found: Iterator[dict[str, Any]]) -> list[dict[str, Any]]:
     return list(_page(found, BATCH_LINES))
 
 
-def _is_over(asked: Asked, name: str) -> bool:
+def _is_over(asked: CallerRequest, name: str) -> bool:
     run = asked.jobs.get(name)
     return run.phase.is_final or asked.jobs.is_lost(run)

@@ -14,20 +14,20 @@ from starlette.background import BackgroundTask
 
 from paceline.errors import InvalidInput
 from paceline.model.jobs.runs import Run
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.services.observing import recordings
 from paceline.specs.yaml_text import problems
 from paceline.stores import recordings as files
 from paceline.surfaces import courses, documents
 from paceline.surfaces.diffs import Diffs
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import measurements as schemas
 
 router = APIRouter(prefix="/jobs/{name}", tags=["measurements"])
-Readable = Annotated[Asked, Depends(may(Operation.GET))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.GET))]
 Wanted = Annotated[schemas.SeriesQuery, Query()]
 
 
@@ -130,7 +130,9 @@ class _Choice:
         every_seconds: the length of the intervals; None: as they were measured.
     """
 
-    def __init__(self, asked: Asked, name: str, wanted: schemas.SeriesQuery, known: Sequence[str]) -> None:
+    def __init__(
+        self, asked: CallerRequest, name: str, wanted: schemas.SeriesQuery, known: Sequence[str]
+    ) -> None:
         self._fields = wanted.field or known
         for each in self._fields:
             if each not in known:
@@ -145,14 +147,14 @@ class _Choice:
         }
         self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
 
-    def answer(self, found: Sequence[Sample | StepReport | Evaluation]) -> JSONResponse:
+    def answer(self, found: Sequence[Sample | StepReport | EvaluationReport]) -> JSONResponse:
         """Return measurements as columns; they are many, so no schema checks each again."""
         items = list(self._series(found))
         body = documents.document("SeriesList", {"every_seconds": self.every_seconds, "items": items})
         return JSONResponse(body)
 
-    def _series(self, found: Sequence[Sample | StepReport | Evaluation]) -> Iterator[dict[str, Any]]:
-        by_attempt: dict[tuple[ReplicaId, int], list[Sample | StepReport | Evaluation]] = {}
+    def _series(self, found: Sequence[Sample | StepReport | EvaluationReport]) -> Iterator[dict[str, Any]]:
+        by_attempt: dict[tuple[ReplicaId, int], list[Sample | StepReport | EvaluationReport]] = {}
         for each in found:
             if not self._replicas or each.replica in self._replicas:
                 by_attempt.setdefault((each.replica, each.attempt), []).append(each)

@@ -7,17 +7,17 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Path, Query
 
-from paceline.model.studies.trained_models import Trained, TrainedModel, per_core_hour
+from paceline.model.studies.trained_models import ModelRun, TrainedModel, per_core_hour
 from paceline.services import retentions
 from paceline.services.studying import model_trends
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import models as schemas
 from paceline.tuning.memories import Regression
 
 router = APIRouter(tags=["models"])
-Listing = Annotated[Asked, Depends(may(Operation.LIST))]
+Listing = Annotated[CallerRequest, Depends(may(ApiOperation.LIST))]
 Name = Annotated[str, Path(description="of the model, as jobs have it", max_length=100)]
 MOST_MODELS = 200
 
@@ -59,7 +59,7 @@ def get_trend(asked: Listing, name: Name) -> dict[str, Any]:
     return documents.document("Trend", {"model": name, "items": items})
 
 
-def trend(asked: Asked, name: str) -> model_trends.Trend:
+def trend(asked: CallerRequest, name: str) -> model_trends.ModelTrend:
     """Return how a model did from run to run.
 
     Raises:
@@ -68,7 +68,7 @@ def trend(asked: Asked, name: str) -> model_trends.Trend:
     return model_trends.trend(asked.site.store, name, engine=asked.site.engine, scope=asked.jobs.scope())
 
 
-def trained(run: Trained) -> dict[str, Any]:
+def trained(run: ModelRun) -> dict[str, Any]:
     """Return what is said of a run of a model."""
     names = ("examples_per_second", "used_cores", "auc", "log_loss", "code")
     numbers = {name: getattr(run.digest, name, None) for name in names}
@@ -92,7 +92,7 @@ def get_history(asked: Listing) -> dict[str, Any]:
     return documents.document("History", kept(asked))
 
 
-def kept(asked: Asked) -> dict[str, Any]:
+def kept(asked: CallerRequest) -> dict[str, Any]:
     """Return what is kept of finished jobs."""
     store = asked.site.store
     return {

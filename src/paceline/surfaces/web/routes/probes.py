@@ -14,8 +14,8 @@ from paceline.errors import PacelineError
 from paceline.model.measures.probes import Probe
 from paceline.services.studying import probes
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas import probes as schemas
 
@@ -24,7 +24,9 @@ log = logging.getLogger(__name__)
 
 
 @router.get("", operation_id="listProbes", response_model=schemas.ProbeList)
-def list_probes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> dict[str, Any]:
+def list_probes(
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], name: Name
+) -> dict[str, Any]:
     """Return the probes of a job, the oldest first; one that goes on, or was killed, has no ``ended``."""
     items = [documents.probe(each) for each in asked.jobs.probes(name)]
     return documents.document("ProbeList", {"items": items})
@@ -33,7 +35,7 @@ def list_probes(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name
 @router.post("", operation_id="startProbe", response_model=schemas.ProbeBegun, status_code=202)
 async def start_probe(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.PROBE))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.PROBE))],
     name: Name,
     body: schemas.ProbeWanted,
 ) -> dict[str, Any]:
@@ -46,10 +48,10 @@ async def start_probe(
     return documents.document("ProbeBegun", {"name": name, "seconds": body.seconds})
 
 
-def _begin(asked: Asked, name: str, body: schemas.ProbeWanted) -> Callable[[], Probe]:
+def _begin(asked: CallerRequest, name: str, body: schemas.ProbeWanted) -> Callable[[], Probe]:
     prober = probes.Prober(
         jobs=asked.jobs,
-        times=probes.Times.of(asked.jobs, most=body.seconds),
+        times=probes.ProbeTimes.of(asked.jobs, most=body.seconds),
         most_share=body.cost_percent / 100,
     )
     go = prober.begin(name)

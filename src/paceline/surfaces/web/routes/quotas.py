@@ -8,15 +8,15 @@ from fastapi import APIRouter, Depends
 
 from paceline.model.jobs.quotas import Use
 from paceline.surfaces import documents
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.schemas import quotas as schemas
 
 router = APIRouter(prefix="/quotas", tags=["cluster"])
 
 
 @router.get("", operation_id="listQuotas", response_model=schemas.QuotaList)
-def list_quotas(asked: Annotated[Asked, Depends(may(Operation.QUOTAS))]) -> dict[str, Any]:
+def list_quotas(asked: Annotated[CallerRequest, Depends(may(ApiOperation.QUOTAS))]) -> dict[str, Any]:
     """Return the quotas and queues of a namespace with what is taken of them; a machine has none."""
     found = asked.site.quotas(asked.namespace)
     items = [{**documents.plain(each), "uses": [_use(use) for use in each.uses]} for each in found.items]

@@ -13,9 +13,9 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.surfaces import documents
 from paceline.surfaces.web import guards
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
-from paceline.surfaces.web.problems import Refused
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
+from paceline.surfaces.web.problems import RequestRefused
 from paceline.surfaces.web.schemas import runs as schemas
 from paceline.surfaces.web.schemas.bases import JOB_NAME
 
@@ -37,7 +37,7 @@ _BODY = {
 async def import_recording(
     request: Request,
     response: Response,
-    asked: Annotated[Asked, Depends(may(Operation.SUBMIT))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.SUBMIT))],
     name: Annotated[
         str | None,
         Query(description="of the job; else as in the file, with a number when taken", pattern=JOB_NAME),
@@ -50,7 +50,7 @@ async def import_recording(
             async with asyncio.timeout(UPLOAD_SECONDS):
                 size = await _save(request, file)
         except TimeoutError as error:
-            raise Refused(HTTPStatus.REQUEST_TIMEOUT, "the rest of the file did not come") from error
+            raise RequestRefused(HTTPStatus.REQUEST_TIMEOUT, "the rest of the file did not come") from error
         found = await run_in_threadpool(_imported, asked, file, name, size)
     response.headers["Location"] = f"/api/v1/jobs/{found['name']}"
     return found
@@ -68,12 +68,14 @@ async def _save(request: Request, file: Path) -> int:
         async for chunk in request.stream():
             size += len(chunk)
             if size > most:
-                raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a recording has at most {most} bytes")
+                raise RequestRefused(
+                    HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"a recording has at most {most} bytes"
+                )
             await run_in_threadpool(output.write, chunk)
     return size
 
 
-def _imported(asked: Asked, file: Path, name: str | None, size: int) -> dict[str, Any]:
+def _imported(asked: CallerRequest, file: Path, name: str | None, size: int) -> dict[str, Any]:
     asked.note(name, f"a recording of {size} bytes")
     run = asked.jobs.import_file(file, name=name, origin="the API")
     return documents.run_document(run, asked.jobs.replicas(run.name), lost=False)

@@ -9,9 +9,9 @@ from fastapi import APIRouter, Depends, Header, Query, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from paceline.surfaces.web import feeds
-from paceline.surfaces.web.callers import Asked, Rights, may
+from paceline.surfaces.web.callers import CallerRequest, Rights, may
 from paceline.surfaces.web.feeds import Feeds
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name
 
 router = APIRouter(prefix="/jobs/{name}", tags=["streams"])
@@ -20,7 +20,7 @@ LastEventId = Annotated[
 ]
 
 
-def known(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> Asked:
+def known(asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], name: Name) -> CallerRequest:
     """Return a request to follow a job that is there: a stream that has begun cannot be a 404 any more."""
     asked.jobs.get(name)
     return asked
@@ -29,7 +29,7 @@ def known(asked: Annotated[Asked, Depends(may(Operation.GET))], name: Name) -> A
 @router.get("/stream", operation_id="followJob", response_class=EventSourceResponse)
 async def follow(
     request: Request,
-    asked: Annotated[Asked, Depends(known)],
+    asked: Annotated[CallerRequest, Depends(known)],
     name: Name,
     last_event_id: LastEventId = 0,
     snapshots: Annotated[bool, Query(description="instead of digests: all that is measured now")] = False,

@@ -18,8 +18,8 @@ from paceline.services.observing import traces
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources
 from paceline.surfaces import documents, perfetto
-from paceline.surfaces.web.callers import Asked, may
-from paceline.surfaces.web.operations import Operation
+from paceline.surfaces.web.callers import CallerRequest, may
+from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas import traces as schemas
 
@@ -29,7 +29,7 @@ ASKED_SECONDS = 60.0
 MOST_READ_BYTES = 16 << 20
 
 router = APIRouter(prefix="/jobs/{name}/traces", tags=["traces"])
-Readable = Annotated[Asked, Depends(may(Operation.GET))]
+Readable = Annotated[CallerRequest, Depends(may(ApiOperation.GET))]
 TraceName = Annotated[
     str, InPath(description="when it was taken, as lists say it", pattern=schemas.TRACE_NAME)
 ]
@@ -55,7 +55,7 @@ def _files(site: TraceSite, trace: str) -> list[dict[str, Any]]:
 @router.post("", operation_id="takeTrace", response_model=schemas.TraceAsked, status_code=202)
 async def take_trace(
     request: Request,
-    asked: Annotated[Asked, Depends(may(Operation.TRACE))],
+    asked: Annotated[CallerRequest, Depends(may(ApiOperation.TRACE))],
     name: Name,
     body: schemas.TraceWanted,
 ) -> dict[str, Any]:
@@ -69,7 +69,9 @@ async def take_trace(
     return documents.document("TraceAsked", {"name": trace})
 
 
-def _ask(asked: Asked, name: str, trace: str, profile_milliseconds: int | None) -> contextlib.ExitStack:
+def _ask(
+    asked: CallerRequest, name: str, trace: str, profile_milliseconds: int | None
+) -> contextlib.ExitStack:
     run, _ = traces.traceable(asked.jobs, name)
     asked.note(name, trace)
     with contextlib.ExitStack() as stack:
@@ -124,7 +126,7 @@ def get_file(
     raise NotFound(f"trace {trace} of {name} has no file {file!r}", f"paceline trace {name} --last")
 
 
-def _site(asked: Asked, name: str, trace: str) -> TraceSite:
+def _site(asked: CallerRequest, name: str, trace: str) -> TraceSite:
     site = asked.jobs.trace_site(asked.jobs.get(name))
     site.fetch(trace)
     if not sources.files(site.run, trace):
@@ -132,7 +134,7 @@ def _site(asked: Asked, name: str, trace: str) -> TraceSite:
     return site
 
 
-def _read(site: TraceSite, name: str, trace: str) -> sources.Reading:
+def _read(site: TraceSite, name: str, trace: str) -> sources.TraceReading:
     if sum(each["bytes"] for each in _files(site, trace)) > MOST_READ_BYTES:
         raise Conflict(
             f"trace {trace} of {name} is too large to be read on the server",

@@ -7,7 +7,7 @@ from typing import Literal
 from paceline.model.explanations.findings import Severity
 from paceline.surfaces.web.schemas.bases import Document, Schema
 from paceline.surfaces.web.schemas.runs import Phase
-from paceline.tuning.comparisons import Verdict
+from paceline.tuning.comparisons import VariantVerdict
 
 
 class Range(Schema):
@@ -43,7 +43,7 @@ class Side(Schema):
     seconds: float | None
     examples_per_second: Range | None
     times: Range | None
-    verdict: Verdict
+    verdict: VariantVerdict
     learning: str
     loss: float | None
     loss_alike: float | None

@@ -6,7 +6,7 @@ from typing import Literal
 
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
 from paceline.surfaces.web.schemas.measurements import Change
-from paceline.tuning.comparisons import Verdict
+from paceline.tuning.comparisons import VariantVerdict
 
 
 class Study(Schema):
@@ -65,7 +65,7 @@ class Comparison(Schema):
     examples_per_second: tuple[float, float, float] | None
     times: tuple[float, float, float] | None
     effect: float | None
-    verdict: Verdict
+    verdict: VariantVerdict
     causes: list[str]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures.samples import Evaluation, Sample, StepReport
+from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import Role
 from paceline.services.observing.time_series import Gauge
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
@@ -21,7 +21,7 @@ def fields(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.name not in _KEYS)
 
 
-SAMPLE_FIELDS, STEP_FIELDS, EVALUATION_FIELDS = map(fields, (Sample, StepReport, Evaluation))
+SAMPLE_FIELDS, STEP_FIELDS, EVALUATION_FIELDS = map(fields, (Sample, StepReport, EvaluationReport))
 
 
 class SeriesQuery(Schema):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paceline.model.jobs.quotas import Unit
+from paceline.model.jobs.quotas import QuotaUnit
 from paceline.surfaces.web.schemas.bases import Document, Schema
 
 
@@ -19,7 +19,7 @@ class Use(Schema):
     """
 
     resource: str
-    unit: Unit
+    unit: QuotaUnit
     used: float | None
     hard: float | None
     share: float | None
