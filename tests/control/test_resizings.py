@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from paceline.control import allowances, events, machines, resizings, states
 from paceline.control.resizings import Resize
 from paceline.errors import InvalidInput
 from paceline.model.jobs.adjustments import Adjustment, Knob
-from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, Override, RoleSpec
+from paceline.model.jobs.job_specs import Autoscale, CoreRange, CpuPolicy, JobSpec, Override, RoleSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.specs import dump_job, parse_job
@@ -102,6 +104,14 @@ def test_cores_of_its_own_are_given_when_a_replica_begins() -> None:
 def test_what_names_nothing_is_wrong(target: str) -> None:
     with pytest.raises(InvalidInput, match="neither a replica nor a role"):
         resizings.asked(target, cpu_cores=1.0)
+
+
+def test_a_role_stays_within_what_autoscaling_may_give_it() -> None:
+    spec = dataclasses.replace(JOB, autoscale=Autoscale(ranges={Role.PS: CoreRange(0.5, 2.0)}))
+    assert resizings.conflict(spec, Resize(target="ps", cpu_cores=2.0)) is None
+    assert resizings.conflict(spec, Resize(target="worker", cpu_cores=4.0)) is None
+    refused = resizings.conflict(spec, Resize(target="ps", cpu_cores=2.5))
+    assert refused == "autoscale keeps the cores of each ps between 500m and 2"
 
 
 def test_a_resize_of_nothing_is_wrong() -> None:

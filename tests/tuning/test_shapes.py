@@ -11,7 +11,7 @@ from support.job_specs import job_specs
 
 from paceline import specs
 from paceline.model.explanations.causes import FieldChange
-from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import Autoscale, CoreRange, CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import Role
 from paceline.model.studies.tunings import Objective
 from paceline.specs.edits import edits
@@ -54,6 +54,13 @@ def test_exclusive_cores_stay_whole() -> None:
     spec = dataclasses.replace(SPEC, roles=(exclusive, SPEC.roles[1]))
     found = {each.server_cores for each in shapes.beside(spec, Objective())}
     assert found == {1.0, 2.0, 3.0, 4.0}
+
+
+def test_cores_stay_within_what_autoscaling_may_give() -> None:
+    spec = dataclasses.replace(SPEC, autoscale=Autoscale(ranges={Role.PS: CoreRange(0.6, 2.0)}))
+    found = list(shapes.beside(spec, Objective()))
+    assert {each.server_cores for each in found} == {0.75, 1.0, 1.5, 2.0}
+    assert max(each.worker_cores or 0.0 for each in found) == 2.0
 
 
 def test_workers_stay_within_the_most_that_the_job_file_allows() -> None:

@@ -77,6 +77,15 @@ def conflict(spec: JobSpec, resize: Resize) -> str | None:
         )
     if resize.cpu_cores is not None and resize.cpu_cores < quantities.LEAST_CORES:
         return f"a replica needs at least {quantities.quantity_cores(quantities.LEAST_CORES)} CPU"
+    bounds = spec.core_range(role.role)
+    if (
+        resize.replica is None
+        and resize.cpu_cores is not None
+        and bounds is not None
+        and not bounds.low <= resize.cpu_cores <= bounds.high
+    ):
+        low, high = map(quantities.quantity_cores, (bounds.low, bounds.high))
+        return f"autoscale keeps the cores of each {role.role} between {low} and {high}"
     if resize.memory_bytes is not None and resize.memory_bytes < quantities.LEAST_PROCESS_BYTES:
         least = quantities.format_bytes(quantities.LEAST_PROCESS_BYTES)
         return f"a replica needs at least {least} of memory to start at all"

@@ -66,7 +66,7 @@ def beside(spec: JobSpec, objective: Objective) -> Iterator[JobShape]:
     servers, workers = (role for role in map(spec.role, _ROLES) if role is not None)
     others = sum((each.cpu_cores or 0.0) * each.replicas for each in spec.roles if each.role not in _ROLES)
     sizes = itertools.product(
-        _counts(servers), _counts(workers), _cores(servers), _cores(workers), {now.even, True}
+        _counts(servers), _counts(workers), _cores(spec, servers), _cores(spec, workers), {now.even, True}
     )
     for count, trainers, server_cores, worker_cores, even in sizes:
         found = JobShape(
@@ -90,13 +90,17 @@ def _counts(role: RoleSpec) -> Sequence[int]:
     return sorted({role.replicas, *(each for each in _COUNTS if each <= most)})
 
 
-def _cores(role: RoleSpec) -> Sequence[float | None]:
+def _cores(spec: JobSpec, role: RoleSpec) -> Sequence[float | None]:
     if role.cpu_cores is None:
         return (None,)
     found = {round(role.cpu_cores * times, 3) for times in _TIMES}
     if role.cpu_policy is CpuPolicy.EXCLUSIVE:
         found = {float(max(1, math.ceil(each))) for each in found}
-    return sorted(each for each in found if quantities.LEAST_CORES <= each <= quantities.MOST_CORES)
+    least, most = quantities.LEAST_CORES, quantities.MOST_CORES
+    bounds = spec.core_range(role.role)
+    if bounds is not None:
+        least, most = max(least, bounds.low), min(most, bounds.high)
+    return sorted(cores for cores in found if least <= cores <= most or cores == role.cpu_cores)
 
 
 def reshaped(spec: JobSpec, wanted: JobShape) -> JobSpec:

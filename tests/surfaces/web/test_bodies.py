@@ -129,7 +129,7 @@ def test_bodies_of_an_address_are_held_to_its_budget(client: TestClient) -> None
 
 def test_bodies_of_all_are_held_to_a_budget(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
     budget = BodyBudget(3 * guards.MOST_BYTES, 9 * guards.MOST_BYTES)
-    monkeypatch.setattr(guards, "Budget", lambda *_: budget)
+    monkeypatch.setattr(guards, "BodyBudget", lambda *_: budget)
     headers = TOKEN | {"content-length": str(guards.MOST_BYTES)}
     assert statuses(client.app, "/api/v1/lint", headers, 4) == [422] * 3 + [503]
     assert budget.held_bytes == 0

@@ -252,6 +252,10 @@ class JobSpec:
         """Return the spec of one role, or None when the job has no such replicas."""
         return next((spec for spec in self.roles if spec.role is role), None)
 
+    def core_range(self, role: Role) -> CoreRange | None:
+        """Return between which numbers of cores autoscaling keeps a replica of a role; None: it does not."""
+        return None if self.autoscale is None else self.autoscale.ranges.get(role)
+
     def role_of(self, replica: ReplicaId) -> RoleSpec:
         """Return the spec of a replica's role, with the cores and the memory of that one replica.
 
