@@ -96,7 +96,7 @@ def _cores(spec: JobSpec, role: RoleSpec) -> Sequence[float | None]:
     found = {round(role.cpu_cores * times, 3) for times in _TIMES}
     if role.cpu_policy is CpuPolicy.EXCLUSIVE:
         found = {float(max(1, math.ceil(each))) for each in found}
-    least, most = quantities.LEAST_CORES, quantities.MOST_CORES
+    least, most = quantities.LEAST_CORES, float(quantities.MOST_CORES)
     bounds = spec.core_range(role.role)
     if bounds is not None:
         least, most = max(least, bounds.low), min(most, bounds.high)
