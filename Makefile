@@ -66,12 +66,13 @@ screenshots: $(READY) ## pictures of every page, in each language, theme and wid
 	mkdir -p screenshots
 	PACELINE_SCREENSHOTS=$(abspath screenshots) $(BIN)/python -m pytest --nightly tests/surfaces/web/browsers/test_pages.py
 
-check: $(READY) ## formatting, lint, types, import order, words
+check: $(READY) ## formatting, lint, types, import order, words, names
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python tools/words.py
+	$(BIN)/python tools/names.py
 
 bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped)
 	$(BIN)/python -m benchmarks all

@@ -318,7 +318,7 @@ def test_a_function_with_other_arguments_is_left_alone(tmp_path, monkeypatch):
         return graph
 
     module.backward = backward
-    torches.Instrument({"PACELINE_REPORT_FILE": str(tmp_path / "reports.jsonl")}).patch(module)
+    torches.TorchInstrument({"PACELINE_REPORT_FILE": str(tmp_path / "reports.jsonl")}).patch(module)
     assert module.backward is backward
     (line,) = (tmp_path / "reports.jsonl").read_text().splitlines()
     assert "torch.autograd cannot be looked into" in json.loads(line)["message"]

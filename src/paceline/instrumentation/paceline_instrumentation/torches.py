@@ -35,7 +35,7 @@ _LAST_SECONDS = 5.0
 _DEEPEST = 4
 
 
-class Instrument(object):
+class TorchInstrument(object):
     """All that looks at the PyTorch of this process.
 
     Args:

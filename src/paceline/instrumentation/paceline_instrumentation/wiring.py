@@ -117,7 +117,7 @@ def connect(environment):
         environment: of the process as it began.
     """
     instruments = []  # type: List[Instrument]
-    torch_instruments = []  # type: List[torches.Instrument]
+    torch_instruments = []  # type: List[torches.TorchInstrument]
 
     def patches(what):
         # type: (str) -> Callable[[ModuleType], None]
@@ -136,7 +136,7 @@ def connect(environment):
         from . import torches
 
         if not torch_instruments:
-            torch_instruments.append(torches.Instrument(environment))
+            torch_instruments.append(torches.TorchInstrument(environment))
         torch_instruments[0].patch(module)
 
     watch = loading.ModuleWatch()

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from paceline.model.explanations.findings import Severity
 from paceline.surfaces.web.schemas.bases import Document, Schema
-from paceline.surfaces.web.schemas.measurements import Change, Gain
+from paceline.surfaces.web.schemas.measurements import FieldChange, Gain
 from paceline.surfaces.web.schemas.probes import ProbePart
 
 #: Of one change; a value may be a command.
@@ -71,7 +71,7 @@ class Proposal(Schema):
 
     name: str
     what: str
-    changes: list[Change]
+    changes: list[FieldChange]
     gain: Gain | None
     basis: str
     risk: str

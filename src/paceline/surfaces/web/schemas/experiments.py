@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
-from paceline.surfaces.web.schemas.measurements import Change
+from paceline.surfaces.web.schemas.measurements import FieldChange
 from paceline.tuning.comparisons import VariantVerdict
 
 
@@ -44,7 +44,7 @@ class Variant(Schema):
     """A job file with changes."""
 
     name: str
-    changes: list[Change]
+    changes: list[FieldChange]
 
 
 class Repeat(Schema):

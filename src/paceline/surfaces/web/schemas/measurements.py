@@ -192,7 +192,7 @@ class Evidence(Schema):
     sources: list[Source]
 
 
-class Change(Schema):
+class FieldChange(Schema):
     """What a field of the job file should say; null: it is to be left out."""
 
     path: list[str]
@@ -216,7 +216,7 @@ class Cause(Schema):
     subjects: list[str]
     evidence: list[Evidence]
     next_steps: list[str]
-    changes: list[Change]
+    changes: list[FieldChange]
     diff: str | None
     risk: str
     gain: Gain | None
