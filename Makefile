@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO_READY := $(VENV)/.demo-ready
+# The documentation as a site needs an environment of its own, and nothing else does.
+SITE_VENV := .venv-site
+SITE_READY := $(SITE_VENV)/.ready
 # uv, where there is none on PATH: tools/environment.py puts one there.
 UV := $(or $(shell command -v uv),.venv-uv/bin/uv)
 # When this began: the demo says how long it took with its set-up.
@@ -23,7 +26,7 @@ FAST := -m "not slow and not kubernetes" -n 4 --dist worksteal
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs lock format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -96,15 +99,25 @@ docs: $(READY) ## the pages that are made from code and results
 	cp deploy/kustomize/trainingjobs.yaml deploy/helm/paceline/crds/
 	cp deploy/monitoring/rules.yaml deploy/monitoring/*.json deploy/helm/paceline/monitoring/
 
+$(SITE_READY): requirements-site.lock requirements-uv.lock
+	@$(PYTHON) -c '$(CHECK)'
+	@$(PYTHON) tools/environment.py $(SITE_VENV) requirements-site.lock
+	@touch $@
+
+site: $(SITE_READY) ## the documentation as a site with search: site/index.html; a dead link is an error
+	$(SITE_VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going --nitpicky --conf-dir docs . site
+	@echo "site/docs/index.html"
+
 lock: ## pin what pyproject.toml allows (with the uv on PATH, or a uv that make has fetched)
 	$(UV) pip compile pyproject.toml --all-extras --group dev $(LOCK) --output-file requirements.lock
 	$(UV) pip compile pyproject.toml --extra demo --constraint requirements.lock $(LOCK) \
 	  --output-file requirements-demo.lock
 	$(UV) pip compile --group uv $(LOCK) --output-file requirements-uv.lock
+	$(UV) pip compile --group site $(LOCK) --output-file requirements-site.lock
 
 format: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean: ## remove everything that make made
-	rm -rf $(VENV) .venv-uv demo-out bench-out screenshots .soak .nightly .coverage dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) $(SITE_VENV) .venv-uv site demo-out bench-out screenshots .soak .nightly .coverage dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -3,7 +3,8 @@
     python tools/names.py
 
 No two public classes of ``src/`` share a name. The documents of the API (``SAME_AS``) are the exception: each
-has the name of the value that it is made of. The glossary of ``docs/architecture.md`` gives each word its class.
+has the name of the value that it is made of. The glossary of ``docs/architecture.md`` names a class for each
+word.
 Exit codes: 0 all holds, 1 something does not; each problem is printed with its place.
 """
 
