@@ -18,7 +18,7 @@ from paceline.model.jobs.code_sources import Code
 from paceline.model.jobs.job_specs import Framework, Security, SecurityProfile
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
-from paceline.rendering import manifests, pods
+from paceline.rendering import kueue, manifests, pods, volcano
 from paceline.rendering.manifests import Target
 from paceline.rendering.surroundings import Surroundings
 
@@ -68,6 +68,13 @@ def test_golden_files(target: Target) -> None:
         path.write_text(made)
         pytest.fail(f"{path} was missing and has been written: look at it")
     assert made == path.read_text()
+
+
+def test_pods_of_a_queue_can_be_scraped_too() -> None:
+    plain = pods.pod(job(), ReplicaId.parse("chief-0"), ADS)
+    for grouped in (kueue.grouped(plain, job(), "night"), volcano.grouped(plain, job())):
+        assert plain["metadata"]["annotations"].items() <= grouped["metadata"]["annotations"].items()
+        assert len(grouped["metadata"]["annotations"]) == len(plain["metadata"]["annotations"]) + 1
 
 
 def test_golden_file_of_restricted_pods() -> None:

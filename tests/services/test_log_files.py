@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,34 @@ def test_a_damaged_mark_begins_anew(tmp_path: Path, mark: str) -> None:
     path.with_suffix(".mark").write_text(mark)
     LogFile(path).append(lines(1, 2))
     assert path.read_text() == "line 1\nline 2\n"
+
+
+@pytest.mark.parametrize("last", range(6))
+def test_killed_while_the_older_half_goes_each_line_is_there_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, last: int
+) -> None:
+    monkeypatch.setattr(log_files, "MAX_BYTES", 400)
+    path = tmp_path / "ps-0.1.log"
+    file = LogFile(path)
+    file.append(lines(*range(45)))
+    assert path.stat().st_size < 400
+
+    replace, done = os.replace, iter(range(last))
+
+    def killed(source: Path, target: Path) -> None:
+        if next(done, None) is None:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with contextlib.suppress(KeyboardInterrupt):
+        file.append(lines(*range(44, 52)))
+    monkeypatch.setattr(os, "replace", replace)
+    again = LogFile(path)
+    again.append(lines(*range(44, 53)))
+    shown = path.read_text().splitlines()
+    assert len(shown) == len(set(shown))
+    assert shown[-9:] == [f"line {number}" for number in range(44, 53)]
 
 
 def test_the_older_half_goes_when_it_grows_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

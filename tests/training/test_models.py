@@ -57,6 +57,25 @@ def test_a_model_learns_a_pair_of_features(name):
         assert session.run(graph.loss, feed) < 0.75 * first
 
 
+@pytest.mark.parametrize("name", ["WideAndDeep", "DeepFM", "DCN", "DLRM"])
+def test_a_feature_may_have_a_vector_for_each_of_its_ids(name):
+    import tensorflow.compat.v1 as tf1
+
+    from paceline import training
+    from paceline.training.graph import graphs
+
+    several = features.Several(COLUMNS[0], length=3, combiner=None)
+    known = features.FeatureSet((features.Numeric("x"),), (several, COLUMNS[1]), features.Label("l"))
+    graph = graphs.build(getattr(training, name)(known), ALONE, CHOSEN)
+    ids = np.zeros((8, 4), np.int32)
+    values = features.Examples(np.zeros((8, 1), np.float32), ids, np.zeros(8, np.float32))
+    with tf1.Session(graph=graph.graph) as session:
+        session.run(graph.initialise)
+        feed = dict(zip(graph.inputs, values, strict=True))
+        assert session.run(graph.probabilities, feed).shape == (8,)
+        session.run(graph.updates, feed)
+
+
 def vectors():
     return np.random.default_rng(0).normal(size=(5, 6, 3)).astype(np.float32)
 

@@ -1,1 +1,1 @@
-"""Why a job is as it is: pure rules over what is known of it. So far: why it does not run."""
+"""Diagnosis of jobs: pure rules over recordings say why a job does not run, and why it is slow."""

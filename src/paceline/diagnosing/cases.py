@@ -1,4 +1,4 @@
-"""A job under diagnosis: what is known of it, and how it does in the stretch of time that is judged."""
+"""A job under diagnosis: its recording, and how the job performs in the time window that is judged."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from paceline.model.variables import variable_devices
 from paceline.model.variables.variable_plans import Plan
 
 T = TypeVar("T")
-#: A job that runs is judged by its last seconds: enough for steadiness, short enough to notice a change.
+#: A running job is judged by its last seconds: long enough for steady means, short enough to notice a change.
 WINDOW_SECONDS = 30.0
-#: What came after a resize is judged alone if it is so long; until then with what came before.
+#: The time after a resize is judged alone once it is this long; until then the time before it is included.
 LEAST_SECONDS = 10.0
-#: The name of the machine in ``facts`` that says how many cores it has.
+#: The key in the recording's ``facts`` that holds the number of cores of the machine.
 _CORES = "cores"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ShardTraffic:
-    """What a step of all trainers moves of a part of a variable; None: not measured.
+    """The traffic of one shard of a variable in a step of all trainers; None: not measured.
 
     Attributes:
-        server: such as ``ps-0``.
-        bytes: both ways together.
-        microseconds: of operations on the server for it.
+        server: the server that holds the shard, such as ``ps-0``.
+        bytes: bytes moved in both directions together.
+        microseconds: time of the server's operations on the shard.
     """
 
     variable: str
@@ -50,19 +50,20 @@ class ShardTraffic:
 
     @property
     def name(self) -> str:
-        """Return the variable's name, with the number of the shard where there are several."""
+        """The variable's name, followed by the shard's number if the variable has several shards."""
         return self.variable if self.shard is None else f"{self.variable}/{self.shard}"
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Case:
-    """What the rules judge.
+    """The input of the rules: a recording and the time window that is judged.
 
     Attributes:
-        recording: all that is known.
-        window: the stretch of time that is judged: the last seconds of a job that runs, the training of one
-            that has ended; of one that was resized what came after that.
-        computed: what `once` keeps.
+        recording: everything that is known about the job.
+        window: the time that is judged: the last seconds of a running job, or the whole training of a job
+            that has ended. If the job was resized at least `LEAST_SECONDS` before the window's end, the
+            window does not begin before the resize.
+        computed: the results that `once` caches.
     """
 
     recording: Recording
@@ -84,7 +85,7 @@ class Case:
 
     @cached_property
     def snapshot(self) -> Snapshot:
-        """Return how the job does within the window."""
+        """The state and the speed of the job within the window."""
         return snapshots.joined(
             self.recording.run,
             self.recording.replicas,
@@ -98,86 +99,92 @@ class Case:
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
-        """Return the samples within the window."""
+        """The samples within the window."""
         return tuple(each for each in self.recording.samples if self.window.has(each))
 
     @cached_property
     def steps(self) -> tuple[StepReport, ...]:
-        """Return the step reports within the window."""
+        """The step reports within the window."""
         return tuple(each for each in self.recording.steps if self.window.has(each))
 
     @cached_property
     def histories(self) -> dict[ReplicaId, list[Sample]]:
-        """Return all samples of each replica's newest attempt, not only those within the window."""
+        """All samples of each replica's newest attempt, not only those within the window."""
         return _newest(self.recording, self.recording.samples)
 
     @cached_property
     def reports(self) -> dict[ReplicaId, list[StepReport]]:
-        """Return all step reports of each trainer's newest attempt, not only those within the window."""
+        """All step reports of each trainer's newest attempt, not only those within the window."""
         return _newest(self.recording, self.recording.steps)
 
     @property
     def spec(self) -> JobSpec:
-        """Return the job as it was asked for."""
+        """The job's spec."""
         return self.recording.run.spec
 
     @property
     def is_running(self) -> bool:
-        """Whether it runs now, so what is found is the case now."""
+        """Whether the job is running now, so that findings describe the present."""
         return self.recording.run.phase in (JobPhase.RUNNING, JobPhase.RESTARTING)
 
     def of_role(self, *roles: Role) -> tuple[ReplicaSnapshot, ...]:
-        """Return the replicas of some roles, by their index."""
+        """Return the replicas of some roles, sorted by replica."""
         found = (each for each in self.snapshot.replicas if each.replica.role in roles)
         return tuple(sorted(found, key=lambda each: each.replica))
 
     @cached_property
     def servers(self) -> tuple[ReplicaSnapshot, ...]:
-        """Return the parameter servers."""
+        """The parameter servers."""
         return self.of_role(Role.PS)
 
     @cached_property
     def trainers(self) -> tuple[ReplicaSnapshot, ...]:
-        """Return the workers and the chief."""
+        """The workers and the chief."""
         return self.of_role(Role.CHIEF, Role.WORKER)
 
     @cached_property
     def active_trainers(self) -> tuple[ReplicaSnapshot, ...]:
-        """Return the trainers that make steps."""
+        """The trainers that make steps."""
         return tuple(each for each in self.trainers if each.steps_per_second)
 
     def role(self, replica: ReplicaSnapshot) -> RoleSpec | None:
-        """Return what was asked for a replica."""
+        """Return the role spec of a replica; None: the job file does not have its role."""
         role = replica.replica.role
         return None if self.spec.role(role) is None else self.spec.role_of(replica.replica)
 
     def host(self, replica: ReplicaSnapshot) -> Host | None:
-        """Return the emulated host of a replica."""
+        """Return the emulated host of a replica; None: the replica is on none."""
         return next((host for host in self.spec.hosts if host.name == replica.row.host), None)
 
     @cached_property
     def machine_cores(self) -> float | None:
-        """Return the cores of the machine that all replicas of a local job share; None: not known."""
+        """The cores of the machine that all replicas of a local job share; None: not known."""
         told = dict(self.recording.facts).get(_CORES, "") if self.recording.run.engine == "local" else ""
         return float(told) if told.isdecimal() else None
 
     @cached_property
     def traffic(self) -> tuple[ShardTraffic, ...]:
-        """Return what a step moves, by shard, the most first: traced, or else counted from batches.
+        """The traffic of a step for each shard, largest first: from traces, or else counted from batches.
 
-        What was counted is of one trainer; as all of them train alike, shares are the same.
+        Counted traffic is that of one trainer. All trainers train alike, so the shares are the same.
         """
         return _traced(self.recording) or _counted(self.placed)
 
     @cached_property
     def placed(self) -> Plan | None:
-        """Return where the parts of variables are: as TensorFlow says, or else as the job file asks."""
+        """The placement of the variables' shards as TensorFlow reports it, or else as the job file asks."""
         return None if self.recording.plan is None else variable_devices.placed(self.recording.plan)
 
     def source(
         self, field: str, replicas: Iterable[ReplicaSnapshot] = (), *, steps: bool = False
     ) -> EvidenceSource:
-        """Return the source of a number that rests on samples, or on step reports, within the window."""
+        """Return the source of a number computed from samples, or from step reports, within the window.
+
+        Args:
+            field: the field of the samples or step reports.
+            replicas: the replicas that the number is about; empty: all.
+            steps: whether the number is computed from step reports instead of samples.
+        """
         wanted = tuple(each.replica for each in replicas)
         index: Mapping[ReplicaId, Sequence[Sample | StepReport]]
         index = self.steps_by_replica if steps else self.samples_by_replica
@@ -198,12 +205,12 @@ class Case:
 
     @cached_property
     def samples_by_replica(self) -> Mapping[ReplicaId, Sequence[Sample]]:
-        """Return the samples within the window of each replica that has any."""
+        """The samples within the window of each replica that has any."""
         return by_replica(self.samples)
 
     @cached_property
     def steps_by_replica(self) -> Mapping[ReplicaId, Sequence[StepReport]]:
-        """Return the step reports within the window of each replica that has any."""
+        """The step reports within the window of each replica that has any."""
         return by_replica(self.steps)
 
 
@@ -257,7 +264,7 @@ def _order(each: ShardTraffic) -> tuple[float, float, str, str]:
 
 
 def once(function: Callable[[Case], T]) -> Callable[[Case], T]:
-    """Return a function of a case that is computed once for each case, however many rules ask."""
+    """Return a function of a case whose result is computed once for each case, however many rules call it."""
 
     @functools.wraps(function)
     def kept(case: Case) -> T:
@@ -272,6 +279,6 @@ def once(function: Callable[[Case], T]) -> Callable[[Case], T]:
 def mean(
     replicas: Iterable[ReplicaSnapshot], gauge: Callable[[ReplicaSnapshot], float | None]
 ) -> float | None:
-    """Return the mean of what was measured of some replicas; None when nothing was."""
+    """Return the mean of a gauge over the replicas for which it was measured; None: it was not for any."""
     known = [value for each in replicas if (value := gauge(each)) is not None]
     return sum(known) / len(known) if known else None

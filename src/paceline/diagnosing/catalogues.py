@@ -1,4 +1,4 @@
-"""Every rule of diagnosis, and every kind of cause by its name."""
+"""All rules of diagnosis, and all kinds of causes by name."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ RULES: tuple[Rule, ...] = (
 TOPICS: tuple[Topic, ...] = tuple(
     sorted((*topics.TOPICS, *(rule.topic for rule in RULES)), key=lambda topic: topic.code)
 )
-#: By name of a cause the names of what follows from it, nearest first.
+#: Maps the name of a cause to the names of the causes that follow from it, nearest first.
 EXPLAINS = {rule.topic.name: rule.explains for rule in RULES}
 #: Names of causes that make no job slower.
 SPARING = frozenset(topic.name for topic in TOPICS if topic.is_sparing)
@@ -140,5 +140,5 @@ _BY_NAME = {topic.name: topic for topic in TOPICS}
 
 
 def topic(name: str) -> Topic:
-    """Return what the causes of a name are about."""
+    """Return the topic of the causes with a name."""
     return _BY_NAME[name]

@@ -1,4 +1,4 @@
-"""Which cause follows from which: what is told first, and what belongs to it."""
+"""Chains of causes: which cause follows from which, and in which order causes are shown."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from paceline.model.explanations.findings import Severity
 def chained(
     found: Sequence[Cause], explains: Mapping[str, Sequence[str]], sparing: Collection[str] = ()
 ) -> tuple[Cause, ...]:
-    """Return the causes that follow from no other, what matters most first, each with its effects.
+    """Return the causes that follow from no other cause, the most important first, each with its effects.
 
     Args:
         found: all causes.
-        explains: by name of a cause the names of what follows from it, nearest first.
+        explains: maps the name of a cause to the names of the causes that follow from it, nearest first.
         sparing: names of causes that make no job slower.
     """
     ordered = sorted(found, key=lambda cause: _weight(cause, sparing))
@@ -26,7 +26,7 @@ def chained(
     made = []
     for root in roots:
         effects = [root]
-        for cause in effects:  # which grows meanwhile: effects have effects
+        for cause in effects:  # The list grows while it is iterated over: effects have effects of their own.
             own = [each for each in left if _follows(each, cause, explains)]
             names = explains.get(cause.name, ())
             effects += sorted(own, key=lambda each: names.index(each.name))
@@ -45,9 +45,10 @@ def _explained(cause: Cause, others: Sequence[Cause], explains: Mapping[str, Seq
 
 
 def _follows(effect: Cause, cause: Cause, explains: Mapping[str, Sequence[str]]) -> bool:
-    """Whether one is an effect of the other: by their kinds, and about the same replicas where both say.
+    """Whether one cause is an effect of another.
 
-    What is only remarked has no effect that is worse.
+    The kind of the cause has to explain the kind of the effect. If both name subjects, they share at least
+    one. A cause of severity INFO has no effect of a higher severity.
     """
     if effect is cause or effect.name not in explains.get(cause.name, ()):
         return False

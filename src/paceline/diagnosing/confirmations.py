@@ -1,6 +1,6 @@
-"""What a probe of a job says of the causes that rules have found in it: an experiment is the last word.
+"""What a probe of a job says about the causes that rules have found: the experiment overrules the rules.
 
-A probe holds for as long as nothing of the job has changed since: neither its spec, nor who is where.
+A probe is valid as long as neither the job's spec nor the placement of its replicas has changed since.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paceline.model.measures.probes import Elasticity, PartVerdict, Probe
 from paceline.model.measures.recordings import Recording
 from paceline.probing import sayings
 
-#: Causes that say that something binds which a probe can cut, and what that is.
+#: Causes that claim a bottleneck which a probe can test, and the knobs that test it.
 _SAID = {
     "at-limit": (Knob.CPU, Knob.LINK),
     "compute-bound": (Knob.CPU,),
@@ -36,12 +36,12 @@ _SAID = {
 #: A probe that has said nothing for so long does not go on.
 SILENT_SECONDS = 60.0
 UNDER_WAY = "a probe is under way, and how the job does now is what the probe does to it: look again soon"
-#: What ends the time for which a probe holds.
+#: The kinds of events after which a probe is no longer valid.
 _CHANGES = (RESIZED, "scaled", "changed")
 
 
 def newest(recording: Recording) -> Probe | None:
-    """Return the newest probe that holds; None: there is none."""
+    """Return the newest probe that has ended and is still valid; None: there is none."""
     changed = [each.at for each in recording.events if each.kind in _CHANGES]
     changed += [each.done_at for each in recording.changes if each.done_at is not None]
     since = max(changed, default=0.0)
@@ -50,9 +50,9 @@ def newest(recording: Recording) -> Probe | None:
 
 
 def is_under_way(recording: Recording) -> bool:
-    """Whether a probe of a job that runs goes on: what is seen of it now is what the probe does to it.
+    """Whether a probe of a running job is under way, so that measurements show the probe's own effects.
 
-    One that was killed says nothing any more; nothing is cut by it then.
+    A probe that has been silent for `SILENT_SECONDS` counts as killed: it cuts nothing any more.
     """
     if not recording.probes or recording.run.phase.is_final:
         return False
@@ -62,7 +62,7 @@ def is_under_way(recording: Recording) -> bool:
 
 
 def confirmed(causes: Iterable[Cause], case: Case) -> list[Cause]:
-    """Return causes with what a probe says of them: one that it refutes is only worth knowing."""
+    """Return causes with the evidence of the newest probe; a refuted cause gets the severity INFO."""
     probe = newest(case.recording)
     if probe is None:
         return list(causes)
@@ -86,7 +86,7 @@ def _confirmed(cause: Cause, probe: Probe, case: Case) -> Cause:
 
 
 def about(cause: Cause, probe: Probe, case: Case) -> Sequence[Elasticity]:
-    """Return what a probe says of what a cause says that it binds."""
+    """Return the probe's elasticities of the parts that a cause claims to be the bottleneck."""
     knobs = _SAID.get(cause.name, ())
     hosts = {str(row.replica): row.host for row in case.recording.replicas}
     subjects = {*cause.subjects, *(hosts.get(each) for each in cause.subjects)}

@@ -1,4 +1,4 @@
-"""Why a job is where it is, and why it is no faster: the answer of all rules together."""
+"""The diagnosis of a job by all rules together: why it is in its phase, and why it is not faster."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _FINE = "nothing is wrong: "
 
 
 def diagnose(recording: Recording, situation: Situation, *, case: Case | None = None) -> Explanation:
-    """Return the answer.
+    """Return the explanation of a job by all rules.
 
     Args:
-        recording: what was measured.
-        situation: where the job stands, at the same moment.
-        case: that of the recording, where it is known already.
+        recording: the measurements.
+        situation: the state of the job at the same moment.
+        case: the case of the recording, if the caller has it already.
     """
     alone = standing(situation)
     if recording.run.started_at is None:
@@ -45,11 +45,11 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
 
 
 def recalled(found: Explanation, situation: Situation) -> Explanation:
-    """Return an answer of before, with where the job stands as it is said now: how long ago it ended.
+    """Return an earlier explanation with an updated summary, such as how long ago the job ended.
 
     Args:
-        found: the answer.
-        situation: where the job stands now.
+        found: the earlier explanation.
+        situation: the state of the job now.
     """
     alone = standing(situation)
     summary = _summary(alone, found.causes, situation, is_known=not found.unknown)
@@ -57,7 +57,7 @@ def recalled(found: Explanation, situation: Situation) -> Explanation:
 
 
 def standing(situation: Situation) -> Explanation:
-    """Return the answer of a job of which nothing else is known: why it is where it is."""
+    """Return why a job is in its phase, from its situation alone, without measurements."""
     found = standstills.explain(situation)
     causes = (
         dataclasses.replace(cause, severity=catalogues.topic(cause.name).severity) for cause in found.causes
@@ -66,13 +66,13 @@ def standing(situation: Situation) -> Explanation:
 
 
 def unmeasured(situation: Situation) -> Explanation:
-    """Return the answer of a job of which nothing that was measured can be read."""
+    """Return the explanation of a job whose measurements cannot be read."""
     alone = standing(situation)
     return dataclasses.replace(alone, summary=_summary(alone, alone.causes, situation, is_known=False))
 
 
 def judged(case: Case) -> tuple[list[Cause], list[str]]:
-    """Return what the rules find in a case, and what they lack to judge it."""
+    """Return the causes that the rules find in a case, and messages about the data that rules are missing."""
     found: list[Cause] = []
     lacking: dict[str, list[str]] = {}
     for rule in catalogues.RULES:
@@ -90,18 +90,18 @@ def judged(case: Case) -> tuple[list[Cause], list[str]]:
 
 
 def slowing(case: Case) -> list[Cause]:
-    """Return why a job is no faster, the primary cause first; what is only worth knowing is left out."""
+    """Return why a job is not faster, the primary cause first, without causes of severity INFO."""
     causes = chains.chained(judged(case)[0], catalogues.EXPLAINS, catalogues.SPARING)
     return [cause for cause in causes if cause.severity is not Severity.INFO]
 
 
 def unjudged(case: Case) -> frozenset[str]:
-    """Return the names of the causes that cannot be judged for want of data."""
+    """Return the names of the causes that cannot be judged because data is missing."""
     return frozenset(rule.topic.name for rule in catalogues.RULES if rule.lacks(case))
 
 
 def _summary(alone: Explanation, causes: tuple[Cause, ...], situation: Situation, *, is_known: bool) -> str:
-    """Return the first line: where it stands, and whether it trains as it should."""
+    """Return the first line of the explanation: the job's phase, and whether it trains as it should."""
     lead = alone.summary.removeprefix(_FINE)
     told = [cause for cause in causes if cause.severity is not Severity.INFO and not cause.is_past]
     if any(cause.name in topics.STANDING for cause in told):

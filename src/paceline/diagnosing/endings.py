@@ -1,4 +1,4 @@
-"""Why replicas ended: by their exit reasons, and by what was seen of their pods."""
+"""Why replicas ended: from their exit reasons, and from what was observed of their pods."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from paceline.model.jobs.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.model.roles import Role
 from paceline.model.words import listed
 
-#: So many replicas are told of each kind of end.
+#: The number of replicas that are shown for each kind of end.
 SHOWN = 5
-#: So much is quoted of a line.
+#: The number of characters that are quoted from a line.
 _QUOTED = 400
-#: The first word of what the runtime says of a container that could not be started.
+#: The first word of the container runtime's message about a container that could not be started.
 _IMAGE_WORDS = (
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
     "RegistryUnavailable",
 )  # fmt: skip
 _CONTAINER_WORDS = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError")
-#: Of the kernel (``ENOSPC``).
+#: The kernel's message for ``ENOSPC``.
 _NO_SPACE = "No space left on device"
 _KILLED = 9
-#: What a process that crashes ends with: SIGILL, SIGABRT, SIGBUS, SIGFPE and SIGSEGV (signal(7)).
+#: The signals that end a process that crashes (signal(7)).
 _CRASHES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
-#: What is said of each kind of end.
+#: The sentence about each kind of end.
 _SENTENCES = {
     "out-of-memory": "{who} ran out of memory{limit}.",
     "command-failed": "The command of {who} failed{code}.",
@@ -50,7 +50,7 @@ _SENTENCES = {
     "removed": "The pod of {who} was removed, and not by Paceline.",
     "orphaned": "{who} ended itself, because no supervisor watched it for a minute.",
 }
-#: What helps; of others, a look at what was written last.
+#: The next steps for each kind of end; for other kinds, the next step is to read the last lines of the log.
 _STEPS: dict[str, tuple[str, ...]] = {
     "out-of-memory": (),
     "image": ("spec.image: see that {image} is there, and that the nodes may pull it",),
@@ -69,7 +69,7 @@ _STEPS: dict[str, tuple[str, ...]] = {
 
 
 class _Ending(NamedTuple):
-    """An end of some replicas of one role that are alike."""
+    """The end of some replicas of one role that all ended in the same way."""
 
     name: str
     role: Role
@@ -81,12 +81,12 @@ class _Ending(NamedTuple):
 
 
 def endings(situation: Situation) -> Iterator[Cause]:
-    """Say why replicas ended that have failed, are to come back, or have come back."""
+    """Yield why replicas ended that have failed, are about to restart, or have restarted."""
     found: dict[tuple[str, Role, bool], list[ReplicaRow]] = collections.defaultdict(list)
     for row in situation.replicas:
         if row.exit is not None and row.exit.kind is not ExitKind.COMPLETED and _counts(row):
             found[_name(situation, row, row.exit), row.replica.role, _is_past(row)].append(row)
-    # Those that failed for good decided what became of the job.
+    # Replicas that failed for good come first: they decided how the job ended.
     ordered = sorted(
         found.items(), key=lambda each: not any(row.phase is ReplicaPhase.FAILED for row in each[1])
     )
@@ -107,7 +107,7 @@ def endings(situation: Situation) -> Iterator[Cause]:
 
 
 def _counts(row: ReplicaRow) -> bool:
-    """Whether the end of a replica was more than that the job was stopped."""
+    """Whether the end of a replica matters: the replica failed or restarts, and was not just stopped."""
     return row.has_failed or (row.restarts > 0 and not row.phase.is_final)
 
 
@@ -136,8 +136,7 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
         return "preempted"
     if "has not answered" in reason.message or word in ("NodeLost", "NodeShutdown", "Terminated"):
         return "node-lost"
-    # Of a pod that is gone there may still be events that say who took it. What is seen of the next attempt
-    # says nothing of the end of this one.
+    # Events may still say why a pod is gone. Obstacles of the next attempt say nothing about this one's end.
     for each in situation.obstacles:
         told = each.kind in (ObstacleKind.EVICTED, ObstacleKind.PREEMPTED, ObstacleKind.NODE_LOST)
         if told and (each.replica, each.attempt) == (row.replica, _ended(row)):
@@ -146,7 +145,7 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
 
 
 def _words(situation: Situation, name: str, rows: Sequence[ReplicaRow]) -> LastWords | None:
-    """Return what one of some replicas that ended alike wrote of its failure; None: none did."""
+    """Return the last words of the first replica that wrote about its failure; None: no replica did."""
     if name not in ("command-failed", "crashed"):
         return None
     ended = {(row.replica, _ended(row)) for row in rows}
@@ -156,7 +155,7 @@ def _words(situation: Situation, name: str, rows: Sequence[ReplicaRow]) -> LastW
 
 
 def _what(situation: Situation, ending: _Ending) -> str:
-    """Return what happened, and what it means where that is known."""
+    """Return what happened and, for a known failure, what it means."""
     role = situation.spec.role(ending.role) if situation.spec else None
     reason, signal = ending.reason, ending.reason.ended_by
     told = _SENTENCES.get(ending.name, "{who} was lost.").format(
@@ -170,7 +169,7 @@ def _what(situation: Situation, ending: _Ending) -> str:
 
 
 def _written(ending: _Ending) -> Iterator[Evidence]:
-    """Yield the line that matters of what was written last, and the place in the user's code."""
+    """Yield the relevant last lines of the output, and the place in the user's code."""
     if ending.words is None:
         return
     wrote = "it wrote" if ending.words.is_reason else "it wrote last"
@@ -215,7 +214,7 @@ def _restarts(situation: Situation, row: ReplicaRow) -> str:
 
 
 def _next_steps(situation: Situation, ending: _Ending) -> Iterator[str]:
-    """Yield what helps: changes of the job first."""
+    """Yield the next steps: changes of the job first."""
     row, spec = ending.rows[0], situation.spec
     if ending.name == "out-of-memory":
         yield from _more_memory(row, spec.role(ending.role) if spec else None)

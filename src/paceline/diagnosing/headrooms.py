@@ -21,9 +21,9 @@ MOST_TIMES = 8.0
 
 
 def busy_share(case: Case) -> float | None:
-    """Return the share of their time in which trainers compute or wait for input, on average.
+    """Return the mean share of time in which trainers compute or wait for input.
 
-    None: it is not known of any trainer how long it computes.
+    None: for no trainer is it known how long it computes.
     """
     computing = _computing(case)
     return mean(
@@ -37,10 +37,11 @@ def busy_share(case: Case) -> float | None:
 
 
 def _computing(case: Case) -> dict[ReplicaId, float]:
-    """Return by trainer the share of its time in which it computes, or could not if it wanted to.
+    """Return for each trainer the share of its time in which it computes, or waits for busy cores.
 
-    Where it shares its cores, it cannot compute while others use them. A trace says it as well; what is
-    longer counts, as one that computes on one of its four cores uses a quarter of them.
+    A trainer that shares its cores cannot compute while other replicas use them. If there is a trace, the
+    larger of the two shares counts: a trainer that computes on one of its four cores uses only a quarter
+    of them.
     """
     full = {
         pool: (rates.total(each.cpu_cores for each in users) or 0.0) / pool.cores
@@ -66,15 +67,15 @@ def _traced(trace: Trace) -> float | None:
 
 
 def most_times(case: Case) -> float | None:
-    """Return how many times as fast trainers could be if servers and links never made them wait.
+    """Return the possible speedup of trainers if servers and links never made them wait.
 
-    It lies between 1 and `MOST_TIMES`; None: not known.
+    The factor is between 1 and `MOST_TIMES`; None: not known.
     """
     return _times(busy_share(case))
 
 
 def most_times_fed(case: Case) -> float | None:
-    """Return the same for trainers that never wait for input either."""
+    """Return the same factor as `most_times` for trainers that never wait for input either."""
     computing = _computing(case)
     return _times(mean(case.trainers, lambda each: computing.get(each.replica)))
 
@@ -84,12 +85,12 @@ def _times(share: float | None) -> float | None:
 
 
 def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain | None:
-    """Return a gain as far as trainers allow it, and the machine that all replicas share.
+    """Return a gain, limited to what the trainers and the shared machine allow.
 
     Args:
-        case: what was measured.
-        gain: as it would be if nothing else bound.
-        spared_cores: that the change gives back to the machine.
+        case: the measurements.
+        gain: the gain if there were no other bottleneck.
+        spared_cores: the cores of the machine that the change frees.
     """
     if gain is None:
         return None
@@ -98,7 +99,10 @@ def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain 
 
 
 def machine_times(case: Case, spared_cores: float = 0.0) -> float:
-    """Return how many times as much its cores allow; where hosts are emulated it stands for others."""
+    """Return how many times the current load the cores of the machine allow, at most `MOST_TIMES`.
+
+    A machine that emulates hosts stands for several machines, so it sets no limit.
+    """
     used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
     if case.machine_cores is None or case.spec.hosts or not used or used <= spared_cores:
         return MOST_TIMES
@@ -106,10 +110,10 @@ def machine_times(case: Case, spared_cores: float = 0.0) -> float:
 
 
 def matters(gain: Gain | None) -> TypeGuard[Gain]:
-    """Whether a gain is more than the noise of a run."""
+    """Whether a gain is larger than the noise of a run."""
     return gain is not None and gain.high >= LEAST_GAIN
 
 
 def severity(gain: Gain | None) -> Severity | None:
-    """Return how bad something is that would gain so much; None: as bad as its rule says."""
+    """Return the severity of a cause with this gain: INFO if it is small; None: the severity of its rule."""
     return None if matters(gain) else Severity.INFO

@@ -1,4 +1,4 @@
-"""What rules need to know before they can judge, and how a user comes by it."""
+"""The data that rules need before they can judge, and how a user can provide it."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ LEAST_REPORTS = 3
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
-    """Something that has to be known.
+    """Data that a rule needs.
 
     Attributes:
-        what: in words.
-        remedy: how to come by it.
-        lacks: whether a case does not have it.
+        what: the data in words.
+        remedy: how to provide it.
+        lacks: returns whether a case does not have the data.
     """
 
     what: str
@@ -35,7 +35,7 @@ class Need:
 
 
 def _few_samples(case: Case, field: str, least: int = LEAST_SAMPLES) -> bool:
-    """Whether half of the replicas have fewer samples with a field than that."""
+    """Return whether more than half of the replicas have fewer than ``least`` samples with a field."""
     replicas = (*case.servers, *case.trainers)
     known = sum(_has(case.samples_by_replica.get(each.replica, ()), field, least) for each in replicas)
     return not replicas or known < len(replicas) - len(replicas) // 2
@@ -47,7 +47,10 @@ def _few_reports(case: Case) -> bool:
 
 
 def _has(measured: Iterable[object], field: str, least: int) -> bool:
-    """Whether a field is known that often; the count stops there, as hours have millions of values."""
+    """Return whether a field is known at least this often.
+
+    The count stops at ``least``, because hours of samples have millions of values.
+    """
     known = (each for each in measured if getattr(each, field) is not None)
     return sum(1 for _ in itertools.islice(known, least)) == least
 
@@ -57,13 +60,16 @@ def _no_input_wait(case: Case) -> bool:
 
 
 def _no_all_reduce(case: Case) -> bool:
-    """Whether there are ranks and nothing says how long they wait; other frameworks have none."""
+    """Return whether the job has several PyTorch ranks and it is not measured how long they wait."""
     ranks = case.trainers if case.spec.framework is Framework.PYTORCH else ()
     return len(ranks) > 1 and all(each.all_reduce_share is None for each in ranks)
 
 
 def _no_allowed_cpus(case: Case) -> bool:
-    """Whether that alone would tell who has cores of its own: the local engine says which cores it gave."""
+    """Return whether the allowed CPUs, needed to see which replicas have exclusive cores, are not measured.
+
+    The local engine itself records which cores it assigned.
+    """
     wanted = [each for each in case.spec.roles if each.cpu_policy is CpuPolicy.EXCLUSIVE]
     return (
         case.recording.run.engine != "local"
@@ -154,10 +160,10 @@ LINKS = Need(
     remedy="of emulated hosts it is in the job file (spec.hosts); of nodes it is not known",
     lacks=lambda case: not usages.links(case),
 )
-#: What only jobs have whose variables are on parameter servers: of others it is no matter that it lacks.
+#: Data that only jobs with variables on parameter servers have: other jobs do not miss it.
 _OF_SERVERS = (TRAFFIC, TRACE, PLAN, PLAN_OR_TRACE)
 
 
 def applies(need: Need, case: Case) -> bool:
-    """Whether jobs of this framework may have what is needed at all."""
+    """Return whether jobs of this framework can have the needed data at all."""
     return case.spec.framework is not Framework.PYTORCH or need not in _OF_SERVERS

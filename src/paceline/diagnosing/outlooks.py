@@ -1,4 +1,4 @@
-"""How a job scales: which bound binds now, and what more of something would bring."""
+"""How a job scales: what is its bottleneck now, and what more of a resource would bring."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _CPU, _LINK = "CPU of ", "link of "
 def network(case: Case) -> Queues | None:
     """Return the job as a network of queues; None: steps or the load of servers were not measured.
 
-    Cores are a station if a parameter server uses them, or if several replicas share them. What a trainer
+    Cores are a station if a parameter server uses them, or if several replicas share them. A trainer that
     computes on cores of its own makes no other replica wait.
     """
     steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
@@ -54,12 +54,12 @@ def _is_alone(case: Case, replica: ReplicaSnapshot) -> bool:
 
 
 def link_station(host: str) -> str:
-    """Return what the link of a host is called among the stations."""
+    """Return the name of the station of a host's link."""
     return f"{_LINK}{host}"
 
 
 def subjects(case: Case, station: str) -> tuple[ReplicaId | str, ...]:
-    """Return the replicas that use a station, and its host where it is a link; of input the trainers."""
+    """Return the replicas that use a station, and for a link also its host; the trainers for other bounds."""
     for pool, users in usages.pools(case).items():
         if station == f"{_CPU}{pool.name}":
             return tuple(each.replica for each in users)
@@ -70,7 +70,10 @@ def subjects(case: Case, station: str) -> tuple[ReplicaId | str, ...]:
 
 
 def gain(case: Case, change: Callable[[Queues], Queues]) -> Gain | None:
-    """Return what a change of the network brings, between what waiting takes from it and what none does."""
+    """Return the gain from a change of the network.
+
+    One bound of the gain takes into account that trainers wait for each other, the other one does not.
+    """
     now = network(case)
     return None if now is None else _gain(now, change(now))
 
@@ -82,15 +85,15 @@ def _gain(now: Queues, then: Queues) -> Gain:
 
 
 def limited(case: Case, times: float, *, but: Collection[str] = ()) -> Gain:
-    """Return what trainers bring that by themselves would be so many times as fast.
+    """Return the gain of the job if trainers by themselves became faster.
 
-    At most what the busiest station lets pass. They win the less the busier it is: at least the part that is
-    left when each step finds it busy as often as now.
+    The gain is at most what the busiest station lets pass. The busier this station is, the smaller the gain:
+    at least the part that remains if each step finds the station busy as often as now.
 
     Args:
-        case: what was measured.
-        times: at least 1.
-        but: stations that have room then.
+        case: the measurements.
+        times: how many times as fast trainers by themselves would be, at least 1.
+        but: stations that would have room after the change.
     """
     now, throughput = network(case), rates.total(each.steps_per_second for each in case.trainers)
     if now is None or throughput is None:
@@ -102,7 +105,7 @@ def limited(case: Case, times: float, *, but: Collection[str] = ()) -> Gain:
 
 
 def servers_even(case: Case) -> Callable[[Queues], Queues]:
-    """Return the change after which all parameter servers have the same load, and so have their links."""
+    """Return the change after which all parameter servers have the same load, and all their links too."""
     groups = _servers(case)
 
     def changed(now: Queues) -> Queues:
@@ -116,7 +119,7 @@ def servers_even(case: Case) -> Callable[[Queues], Queues]:
 
 
 def split(case: Case, server: ReplicaSnapshot, share: float) -> Callable[[Queues], Queues]:
-    """Return the change after which a share of what one parameter server does is done by all, evenly."""
+    """Return the change that spreads a share of one parameter server's work evenly over all of them."""
     pool = usages.pool(case, server)
     busy = (f"{_CPU}{pool.name}" if pool else "", f"{_LINK}{server.row.host}")
     groups = _servers(case)
@@ -134,7 +137,7 @@ def split(case: Case, server: ReplicaSnapshot, share: float) -> Callable[[Queues
 
 
 def _servers(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the stations of parameter servers: cores that are theirs alone, and the links of their hosts."""
+    """Return the stations of parameter servers: cores that only they use, and the links of their hosts."""
     cpus = tuple(
         f"{_CPU}{pool.name}"
         for pool, users in usages.pools(case).items()
@@ -144,14 +147,14 @@ def _servers(case: Case) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def servers_times(now: Queues, factor: float) -> Queues:
-    """Return the network with so many times the cores on each parameter server."""
+    """Return the network with the cores of each parameter server multiplied by a factor."""
     return _with(now, lambda name, seconds: seconds / factor if name.startswith(_CPU) else seconds)
 
 
 def servers_relieved(case: Case, share: float) -> Callable[[Queues], Queues]:
     """Return the change that takes a share of their work from the parameter servers.
 
-    Of cores that they share with others only their own part gets less.
+    On cores that they share with other replicas, only the servers' part of the load decreases.
     """
     left = {}
     for pool, users in usages.pools(case).items():
@@ -163,14 +166,14 @@ def servers_relieved(case: Case, share: float) -> Callable[[Queues], Queues]:
 
 
 def links_times(now: Queues, factor: float) -> Queues:
-    """Return the network with so many times the bandwidth on each host."""
+    """Return the network with the bandwidth of each host multiplied by a factor."""
     return _with(now, lambda name, seconds: seconds / factor if name.startswith(_LINK) else seconds)
 
 
 def more_servers(case: Case, factor: int) -> Callable[[Queues], Queues]:
-    """Return the change to so many times the parameter servers, each on a host of its own.
+    """Return the change to ``factor`` times as many parameter servers, each on a host of its own.
 
-    Only where their loads are even all share them: what is too much for one stays too much for one.
+    More servers help only if the load is even: a variable that is too much for one server stays on one.
     """
     own = [name for group in _servers(case) for name in group]
 
@@ -185,17 +188,17 @@ def more_servers(case: Case, factor: int) -> Callable[[Queues], Queues]:
 
 
 def trainers_times(now: Queues, factor: int) -> Queues:
-    """Return the network with so many times the trainers."""
+    """Return the network with the number of trainers multiplied by a factor."""
     return with_trainers(now, now.trainers * factor)
 
 
 def with_trainers(now: Queues, trainers: int) -> Queues:
-    """Return the network with so many trainers."""
+    """Return the network with a given number of trainers."""
     return dataclasses.replace(now, trainers=trainers)
 
 
 def thinking_times(now: Queues, factor: float) -> Queues:
-    """Return the network whose trainers spend so many times as long by themselves."""
+    """Return the network with the think time of its trainers multiplied by a factor."""
     return dataclasses.replace(now, think_seconds=now.think_seconds * factor)
 
 
@@ -232,7 +235,7 @@ def _uses(case: Case, now: Queues) -> dict[str, float]:
 
 
 def _binds(uses: Mapping[str, float], then: Queues) -> str:
-    """Return the most used bound of a network; what trainers do by themselves is used as it is now."""
+    """Return the most used bound of a network; the trainers' own computing and input are used as now."""
     throughput = then.steps_per_second()
     own = {name: use for name, use in uses.items() if name in (OWN, INPUT)}
     found = own | {name: seconds * throughput for name, seconds in then.stations.items()}

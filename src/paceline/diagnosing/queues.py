@@ -1,10 +1,11 @@
 """A job as a closed network of queues: trainers take turns at parameter servers and links.
 
 Each trainer computes for a while by itself, then visits all stations at once (the CPU of each parameter
-server, the link of each host), waits at each for those before it, and begins anew when the slowest has served
-it. From how long a step takes at each station follows the throughput for any number of trainers: mean value
-analysis (Reiser and Lavenberg 1980) with stations that are visited side by side instead of one after the
-other, and the bounds and the knee of operational analysis (Denning and Buzen 1978).
+server, the link of each host), waits at each station for the trainers before it, and begins again when the
+slowest station has served it. The time that a step takes at each station determines the throughput for any
+number of trainers. The model uses mean value analysis (Reiser and Lavenberg 1980) with stations that are
+visited in parallel instead of one after the other, and the bounds and the knee of operational analysis
+(Denning and Buzen 1978).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ _HALVINGS = 40
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Queues:
-    """The network; times are for one step of one trainer.
+    """A closed network of queues; times are for one step of one trainer.
 
     Attributes:
-        trainers: how many, at least 1.
-        think_seconds: what a trainer spends by itself.
-        stations: seconds that a step takes at each, without waiting.
+        trainers: the number of trainers, at least 1.
+        think_seconds: the time that a trainer spends by itself.
+        stations: maps each station to the seconds that a step takes there, without waiting.
     """
 
     trainers: int
@@ -32,24 +33,24 @@ class Queues:
 
     @property
     def least_seconds(self) -> float:
-        """Return how long a step of a trainer alone takes."""
+        """The duration of a step if there is only one trainer."""
         return self.think_seconds + max(self.stations.values(), default=0.0)
 
     @property
     def busiest(self) -> str | None:
-        """Return the station that saturates first; None: there is none."""
+        """The station that saturates first; None: there is no station."""
         return max(self.stations, key=self.stations.__getitem__, default=None)
 
     @property
     def knee(self) -> float | None:
-        """Return from how many trainers on the busiest station bounds the throughput."""
+        """The number of trainers from which on the busiest station limits the throughput; None: no limit."""
         longest = max(self.stations.values(), default=0.0)
         return self.least_seconds / longest if longest > 0 else None
 
     def steps_per_second(self) -> float:
-        """Return the throughput of all trainers, with what they wait for each other.
+        """Return the throughput of all trainers, including the time that they wait for each other.
 
-        Who needs a station longest meets most others there, too, so that is the one which is waited for.
+        Trainers wait for the station at which a step takes longest: most other trainers are there too.
         """
         longest = max(self.stations.values(), default=0.0)
         waiting = throughput = 0.0
@@ -60,7 +61,7 @@ class Queues:
         return throughput
 
     def most_steps_per_second(self) -> float:
-        """Return the bound that no waiting at all would allow."""
+        """Return the upper bound of the throughput, without any waiting."""
         longest = max(self.stations.values(), default=0.0)
         alone = self.trainers / max(self.least_seconds, 1e-12)
         return min(alone, 1 / longest) if longest > 0 else alone
@@ -69,15 +70,16 @@ class Queues:
 def fitted(
     trainers: int, stations: Mapping[str, float], steps_per_second: float, *, least_think_seconds: float = 0.0
 ) -> Queues:
-    """Return the network that has a measured throughput: its think time follows from that.
+    """Return the network that has the measured throughput; its think time is computed from it.
 
-    Where trainers and stations alone take longer than was measured, its throughput is less.
+    If the least think time and the stations alone take longer than was measured, the throughput of the
+    network is lower than the measured one.
 
     Args:
-        trainers: how many.
-        stations: seconds of a step at each.
-        steps_per_second: of all trainers, above 0.
-        least_think_seconds: what a trainer spends by itself in any case.
+        trainers: the number of trainers.
+        stations: maps each station to the seconds of a step there.
+        steps_per_second: the throughput of all trainers, above 0.
+        least_think_seconds: the time that a trainer spends by itself in any case.
     """
     made = functools.partial(Queues, trainers=trainers, stations=stations)
     low, high = least_think_seconds, max(least_think_seconds, trainers / steps_per_second)

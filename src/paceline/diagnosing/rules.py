@@ -1,4 +1,4 @@
-"""What a rule of diagnosis is: words for people, what it needs to know, and a pure function of a case."""
+"""Rules of diagnosis: a rule is a topic with words for people, its needs, and a pure function of a case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.model.explanations.findings import Severity
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Hit:
-    """One thing that a rule found (see `Cause`); severity and risk are the rule's own if not given."""
+    """One finding of a rule (see `Cause`); severity and risk default to those of the rule's topic."""
 
     what: str
     subjects: tuple[str, ...] = ()
@@ -31,10 +31,10 @@ class Rule:
     """A rule of the catalogue.
 
     Attributes:
-        topic: its code, its name, and words for people.
-        needs: without any of these it cannot judge.
-        explains: names of causes that follow from what it finds, nearest first.
-        find: yields what it finds in a case that has what it needs.
+        topic: the code, the name and words for people.
+        needs: the data that the rule needs, all of it.
+        explains: names of causes that follow from the rule's cause, nearest first.
+        find: yields the hits in a case that has all needed data.
     """
 
     topic: Topic
@@ -43,11 +43,11 @@ class Rule:
     find: Callable[[Case], Iterator[Hit]]
 
     def lacks(self, case: Case) -> tuple[Need, ...]:
-        """Return what a case does not have of what the rule needs."""
+        """Return the rule's needs that a case does not meet."""
         return tuple(need for need in self.needs if need.lacks(case))
 
     def causes(self, case: Case) -> Iterator[Cause]:
-        """Yield what the rule finds in a case that lacks nothing."""
+        """Yield the causes that the rule finds in a case that meets all its needs."""
         for hit in self.find(case):
             yield Cause(
                 name=self.topic.name,
@@ -65,7 +65,7 @@ class Rule:
 def rule(
     topic: Topic, *, needs: tuple[Need, ...], explains: tuple[str, ...] = ()
 ) -> Callable[[Callable[[Case], Iterator[Hit]]], Rule]:
-    """Return the decorator that makes a rule of the function that finds."""
+    """Return the decorator that turns a function which finds hits into a rule."""
 
     def decorate(find: Callable[[Case], Iterator[Hit]]) -> Rule:
         return Rule(topic=topic, needs=needs, explains=explains, find=find)

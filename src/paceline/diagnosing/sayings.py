@@ -1,4 +1,4 @@
-"""What agents say of replicas beside what they measure: events of a kind, and what rules quote of them."""
+"""Agents' remarks about replicas, besides measurements: events of a kind, and how rules quote them."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _QUOTED = 5
 
 
 def of(case: Case, kind: str) -> list[JobEvent]:
-    """Return what was said of a kind."""
+    """Return the events of a kind that are about a replica."""
     return [event for event in case.recording.events if event.kind == kind and event.replica is not None]
 
 
 def names(said: Sequence[JobEvent]) -> list[str]:
-    """Return the replicas of which it was said, each once."""
+    """Return the names of the replicas that the events are about, each once."""
     return list(dict.fromkeys(str(each.replica) for each in said))
 
 
 def evidence(said: Sequence[JobEvent]) -> tuple[Evidence, ...]:
-    """Return the first of it."""
+    """Return the first few events as evidence."""
     return tuple(Evidence(text=f"{each.replica}: {each.message}", at=each.at) for each in said[:_QUOTED])

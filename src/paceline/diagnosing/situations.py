@@ -1,4 +1,4 @@
-"""All that the rules look at: what is known of a job at one moment, wherever it runs."""
+"""The input of the rules about phases: what is known about a job at one moment, on either engine."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from paceline.scheduling.fits import Fit
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """Whether a job that waits fits on the cluster now, and who stands before it.
+    """Whether a waiting job fits on the cluster now, and which jobs are ahead of it.
 
     Attributes:
-        fit: the answer for the nodes as they are.
-        ahead: the jobs that wait and are served before it, the first first.
-        running: the jobs that take room.
+        fit: whether the job fits on the nodes as they are.
+        ahead: the waiting jobs that come before it, in order.
+        running: the jobs that occupy the cluster.
     """
 
     fit: Fit
@@ -33,22 +33,22 @@ class Room:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What is known of a job; times are Unix seconds.
+    """The state of a job at one moment; times are Unix seconds.
 
     Attributes:
         engine: ``local`` or ``kubernetes``.
-        message: what its supervisor or the operator says.
-        now: when all of this was so.
-        spec: None: it cannot be read, and the message says what is wrong with it.
-        events: what happened, in order.
-        is_suspended: whether its spec asks that it does not run.
-        left_alone: why its operator does nothing about it; empty: it does.
-        unattended: what shows that no supervisor or operator watches it; empty: one does.
-        room: None for a job that does not wait for room, or where that is not known.
-        obstacles: what the place where it runs says of its replicas.
-        output: the last lines that replicas which have failed have printed.
-        has_checkpoint: whether anything lies in its folder of checkpoints; None: that cannot be looked into.
-        unknown: what could not be looked at, and why not.
+        message: the message of the supervisor or the operator.
+        now: the moment that the situation describes.
+        spec: the job's spec; None: it cannot be read, and the message says what is wrong with it.
+        events: the job's events, in order.
+        is_suspended: whether the spec asks for the job not to run.
+        left_alone: why the operator does not act on the job; empty: the operator acts on it.
+        unattended: evidence that no supervisor or operator watches the job; empty: one does.
+        room: None: the job does not wait for room, or this is not known.
+        obstacles: what the local machine or the cluster reports about the replicas.
+        output: the last lines that failed replicas printed.
+        has_checkpoint: whether the job's checkpoint folder contains anything; None: it cannot be read.
+        unknown: what could not be examined, and why.
     """
 
     name: str
@@ -81,7 +81,7 @@ class Situation:
         now: float,
         **more: Any,
     ) -> Situation:
-        """Return the situation of a run: what it says itself, and other attributes as they are given."""
+        """Return the situation of a run; the caller gives the attributes that the run does not have."""
         return cls(
             name=run.name,
             engine=run.engine,
@@ -99,7 +99,7 @@ class Situation:
 
     @property
     def since(self) -> float:
-        """Return since when it is in its phase."""
+        """The time since which the job has been in its phase."""
         told = [event.at for event in self.events if event.kind == self.phase and event.replica is None]
         if told:
             return told[-1]
@@ -108,7 +108,7 @@ class Situation:
 
     @property
     def resume_step(self) -> str:
-        """Return the command that brings it back, and where it goes on then."""
+        """The command that resumes the job, and the point from which training continues."""
         begins = {
             True: "goes on from its last checkpoint",
             False: "starts it from the beginning: there is no checkpoint in its folder",
@@ -117,7 +117,7 @@ class Situation:
         return f"paceline resume {self.name} {begins[self.has_checkpoint]}"
 
     def exits(self, replica: ReplicaId, message: str) -> list[JobEvent]:
-        """Return the ends of a replica that were told with a message."""
+        """Return the exit events of a replica that have a given message."""
         return [
             event
             for event in self.events

@@ -1,8 +1,8 @@
 """Why a job is pending, failed, stopped or restarting; or that nothing is wrong with it.
 
-Each rule takes a `Situation` and yields causes. The order of the rules is that of the answer: what every
-job needs comes first (a live supervisor or operator, a spec that can be read), then what the job waits for,
-then what became of its replicas.
+Each rule takes a `Situation` and yields causes. Causes are reported in the order of the rules: first what
+every job needs (a live supervisor or operator, a spec that can be read), then what the job waits for, then
+what happened to its replicas.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _QUOTA = "exceeded quota"
 
 
 def explain(situation: Situation) -> Explanation:
-    """Return why a job is where it is."""
+    """Return why a job is in its phase."""
     found = [cause for rule in _RULES for cause in rule(situation)]
     if situation.phase is JobPhase.SUCCEEDED:
         found = []
     elif not found and situation.phase in (JobPhase.FAILED, JobPhase.RESTARTING):
         found = [_only_its_word(situation)]
-    # What is over says least.
+    # Past causes matter least.
     found.sort(key=lambda cause: cause.is_past)
     return Explanation(
         job=situation.name,
@@ -53,7 +53,7 @@ def _summary(situation: Situation, causes: list[Cause]) -> str:
 
 
 def _whole(situation: Situation) -> str:
-    """Return how many of its replicas run; one that it no longer wants is none of them."""
+    """Return how many of the job's replicas run, not counting replicas that its spec no longer has."""
     spec = situation.spec
     rows = [row for row in situation.replicas if spec is None or spec.has(row.replica)]
     running = sum(row.phase is ReplicaPhase.RUNNING for row in rows)
@@ -110,7 +110,7 @@ def _its_status_cannot_be_read(situation: Situation) -> Iterator[Cause]:
 
 def _its_spec_is_wrong(situation: Situation) -> Iterator[Cause]:
     begun = situation.phase not in (JobPhase.PENDING, JobPhase.FAILED, JobPhase.STOPPED)
-    if situation.spec is not None or begun:  # What runs does not follow changes of its spec.
+    if situation.spec is not None or begun:  # A running job does not follow changes of its spec.
         return
     said = situation.message.removeprefix("the job is wrong: ")
     yield Cause(
@@ -157,7 +157,7 @@ def _its_time_is_over(situation: Situation) -> Iterator[Cause]:
 
 
 def _it_is_refused(situation: Situation) -> Iterator[Cause]:
-    """Say what the API server refuses: the operator tries again and says so."""
+    """Yield what the API server refuses; the operator tries again and reports it in its message."""
     message = situation.message
     if _QUOTA in message:
         yield Cause(
@@ -179,7 +179,7 @@ def _it_is_refused(situation: Situation) -> Iterator[Cause]:
 
 
 def _it_is_on_its_way(situation: Situation) -> Iterator[Cause]:
-    """Say what is still to come of a job that nothing else keeps from running."""
+    """Yield what a stopping job still waits for."""
     if situation.phase is not JobPhase.STOPPING:
         return
     left = [row for row in situation.replicas if row.phase is ReplicaPhase.STOPPING]

@@ -1,9 +1,9 @@
-"""What each cause is about, in plain words: the catalogue that ``paceline explain`` reads from.
+"""The topics of causes in plain words: the catalogue that ``paceline explain`` reads from.
 
-A cause has a name for programs; its topic gives it a code that people can look up, and says how it comes to
-be, what to do and what that may cost. Codes are stable: LIFE1 is about the supervision of a job, LIFE2 about
-jobs that cannot begin, LIFE3 about replicas that cannot start, LIFE4 about replicas that ended. The topics of
-causes of slowness stand with their rules.
+A cause has a name for programs. Its topic gives it a code that people can look up, and says how the cause
+arises, what to do and what that may cost. Codes are stable: LIFE1 is about the supervision of a job, LIFE2
+about jobs that cannot begin, LIFE3 about replicas that cannot start, LIFE4 about replicas that ended. The
+topics of causes of slowness are defined next to their rules.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ class Topic:
 
     Attributes:
         code: such as ``LIFE201``.
-        name: that of its causes, such as ``no-room``.
-        title: what is the case.
-        why: how it comes to be.
+        name: the name of its causes, such as ``no-room``.
+        title: the cause in one line.
+        why: how the cause arises.
         fix: what to do.
-        risk: what that may cost.
-        severity: how bad it is.
-        is_sparing: it makes no job slower; to mend it spares what others could have.
+        risk: what the fix may cost.
+        severity: the severity of its causes.
+        is_sparing: whether the cause makes no job slower, and fixing it only frees resources for other jobs.
     """
 
     code: str

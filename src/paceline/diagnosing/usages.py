@@ -1,4 +1,4 @@
-"""How far replicas use what they have: cores, links, memory. None: not measured, or not known of how much."""
+"""How much replicas use of their cores, links and memory. None: the use or the limit is not known."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 
-#: The pool of those that no limit, host or cores of their own keep from any core of the machine.
+#: The pool of replicas that may use any core of the machine: without a limit, a host or cores of their own.
 MACHINE = "this machine"
 #: From this use of its cores on a replica computes all the time: a quota cuts the mean of bursts below 1.
 AT_LIMIT = 0.85
@@ -17,7 +17,7 @@ _BITS = 8
 
 
 class Pool(NamedTuple):
-    """Cores that a replica has to itself, or shares with those of the same name."""
+    """Cores that a replica has to itself, or shares with the replicas that have a pool of the same name."""
 
     name: str
     cores: float
@@ -26,8 +26,8 @@ class Pool(NamedTuple):
 def pool(case: Case, replica: ReplicaSnapshot) -> Pool | None:
     """Return the cores that a replica may use; None: their number is not known.
 
-    They are its own where it has a limit or cores of its own, else those of its emulated host, else those of
-    the machine.
+    A replica with a limit or with cores of its own has its own pool, unless its emulated host has no more
+    cores than that. Other replicas share the pool of their emulated host, or else that of the machine.
     """
     host, role = case.host(replica), case.role(replica)
     limits = (replica.cpu_limit_cores, float(len(replica.row.cores)), role.cpu_cores if role else None)
@@ -46,13 +46,13 @@ def cores(case: Case, replica: ReplicaSnapshot) -> float | None:
 
 
 def cpu(case: Case, replica: ReplicaSnapshot) -> float | None:
-    """Return the share of the cores that it may use that a replica uses; others may use the rest."""
+    """Return the share of its allowed cores that a replica itself uses; other replicas may use the rest."""
     limit = cores(case, replica)
     return None if limit is None or replica.cpu_cores is None else replica.cpu_cores / limit
 
 
 def busy(case: Case, replica: ReplicaSnapshot) -> float | None:
-    """Return the share of the cores that a replica may use that all of the job use who share them."""
+    """Return the share of a replica's allowed cores that all replicas of the job on these cores use."""
     own = pool(case, replica)
     if own is None or replica.cpu_cores is None:
         return None
@@ -62,7 +62,7 @@ def busy(case: Case, replica: ReplicaSnapshot) -> float | None:
 
 @once
 def pools(case: Case) -> dict[Pool, tuple[ReplicaSnapshot, ...]]:
-    """Return all cores, and who of the job uses them; who has no limit that is known is left out."""
+    """Return all pools with the replicas that use them, without replicas whose pool is not known."""
     found: dict[Pool, tuple[ReplicaSnapshot, ...]] = {}
     for each in case.snapshot.replicas:
         own = pool(case, each)
@@ -72,11 +72,11 @@ def pools(case: Case) -> dict[Pool, tuple[ReplicaSnapshot, ...]]:
 
 
 def neighbours(case: Case, replica: ReplicaSnapshot) -> float | None:
-    """Return how many cores programs that are not of this job use on the CPUs that a replica may use.
+    """Return how many cores programs outside this job use on the CPUs that a replica may use.
 
-    What its fellows on the same machine use is taken off, but of those that have cores of their own. All
-    replicas of a local job are on one machine, whatever host is emulated for them. None: not measured, or not
-    of a fellow, whose use would be taken for that of others.
+    The use by the job's other replicas on the same machine is subtracted, except for those with other cores
+    of their own. All replicas of a local job are on one machine, whatever hosts are emulated. None: it was
+    not measured, or not for another replica on the machine, whose use would count as that of other programs.
     """
     if replica.neighbours_cpu_cores is None:
         return None
@@ -98,8 +98,9 @@ def neighbours(case: Case, replica: ReplicaSnapshot) -> float | None:
 def links(case: Case) -> dict[str, float]:
     """Return the share of its bandwidth that each emulated host uses in its busier direction.
 
-    Only what leaves the host takes its link. Trainers talk to parameter servers and these to trainers, to all
-    alike; so of what a replica moves the share goes out that its peers elsewhere are of all its peers.
+    Only traffic that leaves the host uses its link. Trainers talk to all parameter servers alike, and servers
+    to all trainers. So the share of a replica's traffic that leaves the host equals the share of its peers
+    that are on other hosts.
     """
     found = {}
     for host in case.spec.hosts:

@@ -1,4 +1,4 @@
-"""What a job, or a replica of it, waits for."""
+"""What a job, or one of its replicas, waits for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REFUSED = "it does not fit: "
 
 
 def room(situation: Situation) -> Iterator[Cause]:
-    """Say what a job waits for that may not begin, or did not begin, for want of room."""
+    """Yield why a job cannot begin, or did not begin, because the cluster has no room for it."""
     if situation.phase is JobPhase.FAILED and situation.message.startswith(_REFUSED):
         blockers = situation.message.removeprefix(_REFUSED).split("; ")
         yield Cause(
@@ -78,14 +78,14 @@ def _words(blocker: Blocker) -> str:
 
 
 class _Kind(NamedTuple):
-    """What is said of an obstacle of a kind."""
+    """The sentence about obstacles of a kind, and the next steps."""
 
     what: Callable[[str], str]
     next_steps: Callable[[Situation, Sequence[Obstacle]], Iterator[str]]
 
 
 def obstacles(situation: Situation) -> Iterator[Cause]:
-    """Say what keeps replicas from running that should."""
+    """Yield what keeps replicas from running."""
     waiting = {row.replica: row.attempt for row in situation.replicas if not row.phase.is_final}
     by_kind: dict[ObstacleKind, list[Obstacle]] = collections.defaultdict(list)
     for each in situation.obstacles:
@@ -104,7 +104,7 @@ def obstacles(situation: Situation) -> Iterator[Cause]:
 
 
 def _gathered(found: Sequence[Obstacle]) -> Iterator[Evidence]:
-    """Yield what is said, once for all the replicas that it is said of."""
+    """Yield each message once, with all the replicas that it is about."""
     by_message: dict[str, list[Obstacle]] = collections.defaultdict(list)
     for each in found:
         by_message[each.message].append(each)
@@ -118,7 +118,7 @@ def _gathered(found: Sequence[Obstacle]) -> Iterator[Evidence]:
         )
 
 
-#: What the scheduler says of nodes (``pkg/scheduler/framework/plugins``), and what to do.
+#: Words in the scheduler's messages about nodes (``pkg/scheduler/framework/plugins``), and what to do.
 _SCHEDULER = (
     ("Insufficient", "request less, or add nodes; paceline fit FILE shows what is free on each node"),
     ("taint", "spec.placement.tolerations: tolerate the taint, or take it off (kubectl taint)"),
@@ -198,5 +198,5 @@ _KINDS: dict[ObstacleKind, _Kind] = {
 
 
 def replica_commands(name: str, replica: ReplicaId, attempt: int) -> str:
-    """Return the command that shows what an attempt wrote last."""
+    """Return the command that shows the last lines of an attempt's log."""
     return f"paceline logs {name} --role {replica.role} --index {replica.index} --attempt {attempt} --tail 20"

@@ -1,4 +1,4 @@
-"""What the life of a job needs of the place where it runs."""
+"""The interface of an engine: what a supervisor needs from the place where a job runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.model.roles import ReplicaId
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Launched:
-    """Where an attempt of a replica was put."""
+    """Where an attempt of a replica was launched."""
 
     host: str
     address: str
@@ -23,10 +23,10 @@ class Launched:
 
 
 class Engine(Protocol):
-    """Executes the commands of the state machine for one job; every method may be called again."""
+    """Executes the commands of the state machine for one job; every method may be called repeatedly."""
 
     def prepare(self) -> Sequence[str]:
-        """Set up what all replicas share; return what cannot be limited or measured here.
+        """Set up what all replicas share, and return what cannot be limited or measured here.
 
         Raises:
             EngineError: the job cannot run here.
@@ -35,41 +35,41 @@ class Engine(Protocol):
     def adapt(
         self, spec: JobSpec, allowances: Sequence[Allowance], links: Mapping[str, int]
     ) -> Sequence[str]:
-        """Take note of what the job is from now on, and let its replicas take what they may.
+        """Adopt a changed job spec, and set the limits of the running replicas.
 
-        Workers that it has no more are terminated one by one.
+        Removed workers are not ended here: the supervisor terminates them one by one.
 
         Args:
-            spec: the job.
-            allowances: those of the replicas that live.
-            links: bits a second of the emulated hosts whose links are adjusted; others are as the spec says.
+            spec: the job from now on.
+            allowances: the allowances of the running replicas.
+            links: bits per second of each emulated host whose link is adjusted; other links follow the spec.
 
         Returns:
-            What could not be done, in a sentence each.
+            What could not be done, one sentence each.
         """
 
     def launch(self, attempt: int, allowance: Allowance) -> Launched:
-        """Start one attempt of a replica, with what it may take.
+        """Start one attempt of a replica within its allowance.
 
         Raises:
-            EngineError: it cannot be started.
+            EngineError: the attempt cannot be started.
         """
 
     def terminate(self, replica: ReplicaId, attempt: int) -> None:
-        """Ask a replica to end; its agent kills the command after the job's grace."""
+        """Ask a replica to end; its agent kills the command after the job's grace period."""
 
     def kill(self, replica: ReplicaId, attempt: int) -> None:
         """End every process of a replica now."""
 
     def poll(self, timeout_seconds: float) -> list[events.Event]:
-        """Wait for at most so long, and return the exits seen."""
+        """Wait for at most ``timeout_seconds``, and return the exits seen."""
 
     def adopt(self, attempts: Mapping[ReplicaId, int]) -> events.SupervisorReplaced:
-        """Take over the replicas of an earlier supervisor; ``attempts`` are those that should live."""
+        """Take over an earlier supervisor's replicas; ``attempts`` are those that should be running."""
 
     def release(self) -> None:
-        """Leave nothing of the job behind but its folder.
+        """Remove everything of the job except its folder.
 
         Raises:
-            EngineError: something could not be removed; to be tried again.
+            EngineError: something could not be removed; the caller tries again.
         """

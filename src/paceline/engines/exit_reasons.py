@@ -6,12 +6,12 @@ import json
 
 from paceline.model.jobs.statuses import ExitKind, ExitReason
 
-#: What a process ends with has 32 bits.
+#: Exit codes and signal numbers have at most 32 bits.
 _MOST = 2**32
 
 
 def told(text: str) -> ExitReason | None:
-    """Return what the agent wrote as its last act; None when the text is something else."""
+    """Return the exit reason that the agent wrote as its last act; None if the text is something else."""
     try:
         said = json.loads(text)
         return ExitReason(
@@ -25,10 +25,10 @@ def told(text: str) -> ExitReason | None:
 
 
 def _number(said: object) -> int | None:
-    """Return the number of an exit or a signal.
+    """Return an exit code or a signal number.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is neither.
     """
     if said is None:
         return None

@@ -1,4 +1,4 @@
-"""What the fetcher of a job's code said as its last word (``paceline.agent.fetch``)."""
+"""The last message of the program that fetches a job's code (``paceline.agent.fetch``)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import json
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Word:
-    """The last word: an error, or what people should know, such as the commit."""
+    """The fetcher's last message: an error, or notes for users, such as the commit."""
 
     error: str | None = None
     notes: tuple[str, ...] = ()
 
 
 def told(text: str) -> Word | None:
-    """Return what the fetcher wrote; None when the text is something else."""
+    """Return the fetcher's last message; None if the text is something else."""
     try:
         said = json.loads(text)
         error = said.get("error")

@@ -1,8 +1,8 @@
-"""What can be known to be wrong before anything runs.
+"""Lint rules: errors that can be found before anything runs.
 
-A rule is a pure function with words for people (``rules``). ``jobs`` holds the rules for job files,
-``manifests`` those for Kubernetes manifests, ``catalogues`` all of them; ``pages`` makes their page in the
-documentation.
+A rule is a pure function with an explanation for users (``rules``). ``jobs`` has the rules for job files,
+``manifests`` the rules for Kubernetes manifests, and ``catalogues`` all of them. ``pages`` makes the page of
+rules in the documentation.
 """
 
 from paceline.linting.catalogues import catalogue, lint_job, lint_manifests, lint_place

@@ -1,4 +1,4 @@
-"""Every rule there is, and what they find."""
+"""The catalogue of all rules, and the functions that apply them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JOB_RULES: tuple[rules.LintRule[JobFile], ...] = (
     *variables.RULES,
     *commands.RULES,
 )
-#: Of job files whose job runs on this machine.
+#: Rules for job files whose job runs on this machine.
 PLACE_RULES: tuple[rules.LintRule[files.LocalJobFile], ...] = files.RULES
 MANIFEST_RULES: tuple[rules.LintRule[readings.ManifestFile], ...] = (
     *documents.RULES,
@@ -38,16 +38,16 @@ def lint_job(job_file: JobFile) -> tuple[Finding, ...]:
 
 
 def lint_place(place: files.LocalJobFile) -> tuple[Finding, ...]:
-    """Return which files that a job needs are not where it runs, in the order of the job file's lines."""
+    """Return the findings about files that a job needs but this machine lacks, in the order of the lines."""
     return rules.in_order(finding for rule in PLACE_RULES for finding in rule.findings(place))
 
 
 def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Finding, ...]:
-    """Return what the rules find in Kubernetes manifests, in the order of their lines; many alike as one.
+    """Return what the rules find in Kubernetes manifests, in the order of lines; similar findings are merged.
 
     Args:
         text: one or many YAML documents, plain or with Jinja or Helm templates in them.
-        file: the name of the file, for positions.
+        file: name of the file, for positions.
     """
     manifests = readings.read(text, file)
     found = rules.in_order(finding for rule in MANIFEST_RULES for finding in rule.findings(manifests))
@@ -55,5 +55,5 @@ def lint_manifests(text: str | bytes, file: str = "manifests.yaml") -> tuple[Fin
 
 
 def catalogue() -> tuple[rules.LintRule[Any], ...]:
-    """Return every rule, by code."""
+    """Return all rules, sorted by code."""
     return tuple(sorted((*JOB_RULES, *PLACE_RULES, *MANIFEST_RULES), key=lambda rule: rule.code))

@@ -1,4 +1,4 @@
-"""What a lint rule is: words for people, and a pure function from a subject to places where it applies."""
+"""The lint rule: an explanation for users, and a pure function that yields the places where it applies."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from paceline.specs.yaml_text import documents, problems
 
 Subject = TypeVar("Subject")
 
-#: As many findings that say the same are shown one by one.
+#: Up to this many similar findings are shown one by one.
 _MOST_ALIKE = 3
 _DIGITS = re.compile(r"\d+", re.ASCII)
 
 
 class Positioned(Protocol):
-    """What knows where its parts stand in a file."""
+    """An object that knows the positions of its parts in a file."""
 
     def position(self, path: documents.Path, *, key: bool = False) -> findings.TextPosition:
         """Return the position of a path."""
@@ -30,12 +30,12 @@ class LintHit:
     """One place where a rule applies.
 
     Attributes:
-        document: where the place is.
+        document: the document that has the place.
         path: the field, from the top of the document.
-        message: what is the case, with the numbers.
-        fix: what to change, when the rule's own words are too general.
-        severity: when it differs from the rule's own.
-        key: whether the key is meant and not its value.
+        message: what was found, with the numbers.
+        fix: what to change, if the rule's own text is too general.
+        severity: the severity, if it differs from the rule's own.
+        key: whether the key of the field is the place, not its value.
     """
 
     document: Positioned
@@ -51,7 +51,7 @@ class LintRule(Generic[Subject]):
     """A rule of the catalogue.
 
     Attributes:
-        why: why it is a problem, in plain words, with numbers when they are known.
+        why: why it is a problem, in plain words, with numbers if they are known.
         fix: what to change.
         check: yields every place where the rule applies.
     """
@@ -64,7 +64,7 @@ class LintRule(Generic[Subject]):
     check: Callable[[Subject], Iterator[LintHit]]
 
     def findings(self, subject: Subject) -> Iterator[findings.Finding]:
-        """Yield what this rule finds in a subject; no text of the file is in it that a terminal acts on."""
+        """Yield what this rule finds in a subject, with control characters of the file escaped."""
         for hit in self.check(subject):
             position = hit.document.position(hit.path, key=hit.key)
             yield findings.Finding(
@@ -80,7 +80,7 @@ class LintRule(Generic[Subject]):
 def rule(
     code: str, title: str, severity: Severity, *, why: str, fix: str
 ) -> Callable[[Callable[[Subject], Iterator[LintHit]]], LintRule[Subject]]:
-    """Return the decorator that makes a rule of its check."""
+    """Return the decorator that turns a check into a rule."""
 
     def decorate(check: Callable[[Subject], Iterator[LintHit]]) -> LintRule[Subject]:
         return LintRule(code=code, title=title, severity=severity, why=why, fix=fix, check=check)
@@ -100,7 +100,7 @@ def in_order(found: Iterator[findings.Finding]) -> tuple[findings.Finding, ...]:
 
 
 def merged(found: Iterable[findings.Finding]) -> tuple[findings.Finding, ...]:
-    """Return findings with more than a few alike as one, the first, with their number."""
+    """Return findings; the first of a large group of similar ones stands for the group, with their number."""
     alike: dict[tuple[str, findings.Severity, str], list[findings.Finding]] = {}
     for finding in found:
         words = _DIGITS.sub("#", finding.message)

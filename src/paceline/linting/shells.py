@@ -1,4 +1,4 @@
-"""What shell lines and image names say, for the rules of job files and of manifests."""
+"""Analysis of shell lines and image names, for the rules for job files and manifests."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 _MAX_LENGTH = 20_000
-#: Of a shell line so much is split into words.
+#: Only shell lines of up to this many characters are split into words.
 _MAX_SPLIT = 4_000
 _SHELLS = re.compile(r"(?:\S*/)?(?:ba|z|da|k|a)?sh")
-#: What begins a statement that does the work, perhaps behind what starts it.
+#: Commands that start another program, whose name follows.
 _STARTERS = ("exec", "nohup", "time", "env", "sudo", "command", "nice")
 _PROGRAM = re.compile(
     r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|horovodrun|mpirun|java)|\S+\.(?:py|sh)|\./\S+"
 )
 _SEPARATORS = frozenset((";", "&&", "||", "&", ";;"))
-#: With these what a line's code is cannot be said from its words alone.
+#: With one of these words, the exit code of a line cannot be derived from its words alone.
 _CONTROL = frozenset(
     ("if", "for", "while", "until", "case", "function", "trap", "{", "}", "(", ")", "wait", "<<")
 )
@@ -35,12 +35,12 @@ _CHECKED = re.compile(r"\b(?:sha(?:1|224|256|384|512)sum|shasum|md5sum|gpg|cosig
 
 
 class Script(NamedTuple):
-    """What a shell is given to run.
+    """The script that a command passes to a shell.
 
     Attributes:
-        at: where in the command it stands.
-        ends_at_errors: whether the shell ends when a command fails (``set -e``).
-        heeds_pipes: whether a pipe fails with any of its commands (``pipefail``).
+        at: index of the script in the command.
+        ends_at_errors: whether the shell exits when a command fails (``set -e``).
+        heeds_pipes: whether a pipe fails if any of its commands fails (``pipefail``).
     """
 
     at: int
@@ -50,7 +50,7 @@ class Script(NamedTuple):
 
 
 def script_of(command: Sequence[str]) -> Script | None:
-    """Return what a command gives to a shell; None: it is no shell, or is given a file."""
+    """Return the script that a command passes to a shell; None if it runs no shell, or a script file."""
     if not command or not _SHELLS.fullmatch(command[0]):
         return None
     for index, word in enumerate(command[1:-1], start=1):
@@ -66,7 +66,7 @@ def script_of(command: Sequence[str]) -> Script | None:
 
 
 def is_left_behind(script: Script) -> bool:
-    """Whether the last command of a script is left to run in the background, and the script ends."""
+    """Return whether a script ends while its last command is still running in the background."""
     words = _split(script.line)
     return words is not None and words[-1:] == ["&"] and not _CONTROL.intersection(words)
 
@@ -103,10 +103,10 @@ def hidden_failure(script: Script) -> str | None:
 
 
 def _split(line: str) -> list[str] | None:
-    """Return the words of a shell line and what stands between them; None: it is not understood."""
+    """Return the words and separators of a shell line; None if it cannot be parsed."""
     if len(line) > _MAX_SPLIT:
         return None
-    # A line's end is one of a statement, and where a line goes on it is none.
+    # The end of a line ends a statement, unless a backslash continues the line.
     text = re.sub(r"\n+", " ; ", line.replace("\\\n", " ").strip())
     splitting = shlex.shlex(text, posix=True, punctuation_chars=";&|()<>")
     splitting.commenters = ""
@@ -118,7 +118,7 @@ def _split(line: str) -> list[str] | None:
 
 
 def _is_program(statement: Sequence[str]) -> bool:
-    """Whether a statement does the work: no echo, cd or export."""
+    """Return whether a statement runs a program that does the work, unlike echo, cd or export."""
     words = [word for word in statement if not re.match(r"\w+=", word)]
     while words and words[0] in _STARTERS:
         del words[0]
@@ -126,7 +126,7 @@ def _is_program(statement: Sequence[str]) -> bool:
 
 
 def download_in(line: str) -> str | None:
-    """Return the part of a shell line that downloads code and runs it unchecked, or None."""
+    """Return the part of a shell line that downloads code and runs it without a check, or None."""
     line = line[:_MAX_LENGTH]
     if _CHECKED.search(line):
         return None

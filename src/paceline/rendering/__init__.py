@@ -1,1 +1,1 @@
-"""From a job to what each replica is given: pure and printable."""
+"""Rendering of a job into plans, agent configs and Kubernetes objects, without side effects."""

@@ -1,7 +1,7 @@
-"""Where the pods of a job may go: its placement, as affinities of Kubernetes.
+"""The placement of a job as Kubernetes affinities of its pods.
 
-Every term is about pods of the same job. ``In [ps]`` keeps PS apart from each other; ``NotIn [ps]``, which
-looks alike, keeps them apart from everything else.
+Every term selects pods of the same job. As anti-affinity of a PS, ``In [ps]`` keeps it away from other PS,
+and the similar ``NotIn [ps]`` keeps it away from all other roles.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 def group(spec: JobSpec, replica: ReplicaId) -> int | None:
-    """Return which PS a replica has to be beside, or is; None when it may be anywhere."""
+    """Return the index of the PS with which a replica shares a node (a PS: its own index), or None."""
     ps = spec.role(Role.PS)
     if spec.placement.strategy is not PlacementStrategy.COLOCATE or ps is None:
         return None
@@ -28,7 +28,7 @@ def group(spec: JobSpec, replica: ReplicaId) -> int | None:
 
 
 def affinity(spec: JobSpec, replica: ReplicaId, node: str | None) -> Object:
-    """Return where the pod of a replica may go: only on a node, if that is decided already."""
+    """Return the affinity of a replica's pod; ``node``, if given, is the only node it may run on."""
     beside = group(spec, replica)
     near = {} if beside is None or replica.role is Role.PS else {labels.GROUP: str(beside)}
     return labels.given(
@@ -37,9 +37,10 @@ def affinity(spec: JobSpec, replica: ReplicaId, node: str | None) -> Object:
 
 
 def of_role(spec: JobSpec, role: Role) -> Object:
-    """Return where all pods of a role may go that are made from one template.
+    """Return the affinity of all pods of a role that are made from one template.
 
-    Workers are beside some PS then, not each beside its own, so shares may differ by more than one.
+    With COLOCATE, a worker then shares a node with any PS instead of a particular PS, so the numbers of
+    workers beside each PS may differ by more than one.
     """
     return labels.given(_pods(spec, role, {}))
 
@@ -76,6 +77,6 @@ def _term(
 
 
 def _only(node: str) -> Object:
-    """Return the term for one node, by its name: other programs may set its labels."""
+    """Return the term that selects one node by name, because other programs may change node labels."""
     field = {"key": "metadata.name", "operator": "In", "values": [node]}
     return {"nodeSelectorTerms": [{"matchFields": [field]}]}

@@ -1,4 +1,4 @@
-"""The secret of a job's agents: who shows it may read more of them than metrics."""
+"""The Secret with the token of a job's agents: a client that presents it may read more than metrics."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from paceline.rendering import labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-#: Its key, and the name of the file with it.
+#: The key of the token in the Secret, and the name of the file that holds it.
 TOKEN = "token"
 
 
 def name(job: str) -> str:
-    """Return what it is called."""
+    """Return the name of the Secret of a job."""
     return f"{job}-agent"
 
 
 def secret(spec: JobSpec, where: Surroundings, token: str) -> Object:
-    """Return it, with the token that was made for it."""
+    """Return the Secret of a job with its token."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",

@@ -1,4 +1,4 @@
-"""How the code of a job reaches its replicas: what its fetcher is told, and a folder as a config map."""
+"""Delivery of a job's code to its replicas: the config of the fetcher, and a folder as a config map."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from paceline.rendering import labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-#: A packed folder in its config map.
+#: The key of a packed folder in its config map.
 PACKED = "code.tar.gz"
-#: A config map takes no more (``MaxSecretSize`` of Kubernetes).
+#: The size limit of a config map (``MaxSecretSize`` of Kubernetes).
 MAX_PACKED_BYTES = 1 << 20
 
 
 def fetch_config(code: Code, working_dir: str | None, packed: str) -> dict[str, Any]:
-    """Return what the fetcher is told (``paceline.agent.fetch``).
+    """Return the config of the fetcher (``paceline.agent.fetch``).
 
     Args:
         code: the code.
-        working_dir: the job's; a relative one has to be within the code.
-        packed: where it finds a folder that was packed.
+        working_dir: working directory of the job; a relative one has to be within the code.
+        packed: path at which the fetcher finds a packed folder.
     """
     inside = None if working_dir is not None and working_dir.startswith("/") else working_dir
     start = {"start": code.start("", inside)}
@@ -36,7 +36,7 @@ def fetch_config(code: Code, working_dir: str | None, packed: str) -> dict[str, 
 
 
 def config_map(spec: JobSpec, name: str, packed: bytes, where: Surroundings) -> Object:
-    """Return the config map of a packed folder; what a job was submitted with does not change."""
+    """Return the config map of a packed folder; immutable, because the code of a submitted job is fixed."""
     return {
         "apiVersion": "v1",
         "kind": "ConfigMap",
@@ -47,6 +47,6 @@ def config_map(spec: JobSpec, name: str, packed: bytes, where: Surroundings) -> 
 
 
 def carried(spec: JobSpec, name: str) -> JobSpec:
-    """Return the job with its folder in a config map instead."""
+    """Return the job with the config map ``name`` in place of its code folder."""
     assert spec.code is not None, "there is a folder to carry"
     return dataclasses.replace(spec, code=dataclasses.replace(spec.code, folder=None, config_map=name))

@@ -1,7 +1,7 @@
-"""What the agents of a job are told, as a config map.
+"""The configs of a job's agents, as a config map.
 
-Everything that is the user's, command and environment, travels as JSON in it: neither a shell nor Kubernetes'
-own ``$(NAME)`` ever touches it.
+The user's command and environment are passed as JSON in it, so neither a shell nor the ``$(NAME)`` expansion
+of Kubernetes changes them.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from paceline.rendering import agent_secrets, codes, environments, labels
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-#: Where the agent, and what it needs to run in any image, is brought; there it also writes.
+#: The folder with the agent and all that it needs to run in any image; the agent also writes its files here.
 HOME = "/paceline"
 FOLDER = f"{HOME}/config"
 SCRATCH = "/tmp"
-#: Where code is fetched to, and where a packed folder is found.
+#: Where code is fetched to, and where the config map with a packed folder is mounted.
 CODE, PACKED = f"{HOME}/code", f"{HOME}/packed"
-#: What Kubernetes keeps of a container that has ended: its last word.
+#: The termination message, which Kubernetes keeps after a container has ended.
 EXIT = "/dev/termination-log"
-#: A volume of this name holds the folders of runs; without one they are gone with the pods.
+#: A volume of this name holds the run folders; without one, they disappear with the pods.
 RUNS = "runs"
-#: Where agents answer: metrics for Prometheus, and what they have written (``docs/agent-protocol.md``).
+#: The port of the agents: it serves metrics for Prometheus, and their files (``docs/agent-protocol.md``).
 METRICS_PORT = 2223
-#: The API server takes no larger one (``MaxSecretSize`` of Kubernetes).
+#: The API server accepts no larger config map (``MaxSecretSize`` of Kubernetes).
 MAX_BYTES = 1 << 20
 _CLUSTER, _FETCH = "cluster.json", "code.json"
-#: What does not stand in the part of a role.
+#: Config fields that are left out of a role's part, because another part sets them.
 _ELSEWHERE = ("cluster", "spare_workers", "index", "attempt")
-#: What its fetcher is told is in this file.
+#: The file with the config of the fetcher.
 FETCH = f"{FOLDER}/{_FETCH}"
 TOKEN = f"{FOLDER}/{agent_secrets.TOKEN}"
 
@@ -45,16 +45,16 @@ def config_map(
     cluster: Mapping[str, Sequence[str]],
     spare_workers: Sequence[str] = (),
 ) -> Object:
-    """Return the config map: the cluster once, and the rest once for each role.
+    """Return the config map: it holds the cluster once, and the rest once for each role.
 
     Args:
         spec: the job.
-        where: where it is to live.
+        where: the job's surroundings in the cluster.
         cluster: the addresses of all replicas by role.
-        spare_workers: those of workers that the job may get while it runs.
+        spare_workers: the addresses of workers that the job may get while it runs.
 
     Raises:
-        EngineError: it is larger than Kubernetes allows, or there is nothing that could fetch the code.
+        EngineError: the config map is larger than Kubernetes allows, or no agent image can fetch the code.
     """
     if spec.code is not None and where.agent_image is None:
         raise EngineError(
@@ -84,10 +84,10 @@ def config_map(
 
 
 def arguments(role: Role, index: int | str, attempt: int, *, has_token: bool = False) -> list[str]:
-    """Return what the agent of one attempt is started with: the parts of its config, later ones winning.
+    """Return the agent's arguments for one attempt: parts of its config; later parts override earlier ones.
 
-    The index may be text that Kubernetes fills in, where pods of a role are made from one template. Whether
-    there is a token is a matter of the pod: a config map may be newer than it.
+    If the pods of a role are made from one template, the index is text that Kubernetes expands. The token
+    file is named here and not in the config map, because a config map may be newer than the pod.
     """
     token = f', "token_file": "{TOKEN}"' if has_token else ""
     own = f'{{"index": {index}, "attempt": {attempt}{token}}}'

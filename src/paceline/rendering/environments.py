@@ -1,6 +1,6 @@
-"""What the agent of one replica is told (``docs/agent-protocol.md``): pure and printable.
+"""The config of the agent of one replica (``docs/agent-protocol.md``), without side effects.
 
-The agent itself fills in ``TF_CONFIG``, placeholders and thread counts, because only it sees the
+The agent itself fills in ``TF_CONFIG``, placeholders and thread counts, because only the agent sees the
 container's real CPU limit.
 """
 
@@ -15,7 +15,7 @@ from paceline.model.jobs import job_specs
 from paceline.model.roles import ReplicaId
 
 SAMPLE_SECONDS = 1.0
-#: How long replicas go on without a supervisor.
+#: How long replicas keep running without a supervisor.
 ORPHAN_SECONDS = 60.0
 _KNOWN_BEFOREHAND = ("variables", "measured_variables")
 
@@ -26,7 +26,7 @@ class ReplicaFiles:
 
     Attributes:
         code: where code is fetched to.
-        instrumentation: the folder that Python has to find first; None: the engine brings none.
+        instrumentation: the folder that must come first on Python's path; None: the engine provides none.
     """
 
     run_dir: str
@@ -55,18 +55,18 @@ def agent_config(
 
     Args:
         spec: the job.
-        replica: which replica.
-        attempt: which launch of it, from 1.
+        replica: the replica.
+        attempt: number of the attempt, from 1.
         cluster: addresses ``host:port`` by role, in index order.
-        spare_workers: those of workers that the job may get while it runs (`JobSpec.spares`).
-        files: where the agent writes and reads.
-        interface: the network interface that is this replica's alone; None when it shares one.
-        own_cgroup: whether a cgroup holds this replica alone.
+        spare_workers: addresses of workers that the job may get while it runs (`JobSpec.spares`).
+        files: paths at which the agent reads and writes.
+        interface: the network interface that only this replica uses; None if it shares one.
+        own_cgroup: whether the replica has a cgroup of its own.
     """
     role = spec.role_of(replica)
     environment = {"TMPDIR": files.scratch_dir, **spec.environment_of(replica.role)}
     if spec.training is not None:
-        # What is known of the variables serves lint and plans; the script knows its own.
+        # Facts about variables are for lint and plans; the script knows its variables itself.
         settings = {name: value for name, value in spec.training.items() if name not in _KNOWN_BEFOREHAND}
         environment["PACELINE_TRAINING"] = json.dumps(settings, sort_keys=True)
     placeholders = {"run_dir": files.run_dir, "checkpoint_dir": files.checkpoint_dir}

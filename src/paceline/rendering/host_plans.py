@@ -1,7 +1,7 @@
-"""Which replica goes on which host, and on which cores, when Paceline itself lays them out.
+"""Host plans: the host and the cores of each replica, if Paceline itself places the replicas.
 
-Used by the local engine; on Kubernetes the scheduler does this. All functions are pure; cores are numbered as
-the kernel numbers them.
+The local engine uses this module; on Kubernetes, the scheduler places replicas. All functions are pure. Cores
+have the numbers that the kernel gives them.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from paceline.model.jobs import job_specs
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 
-#: The host of a job that asks for none.
+#: The host of a job that names no hosts.
 LOCAL = job_specs.Host(name="local")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Seat:
-    """Where one replica sits; ``cores`` is empty when it may use any."""
+    """The place of one replica; ``cores`` is empty if the replica may use any core."""
 
     replica: ReplicaId
     host: job_specs.Host
@@ -38,7 +38,7 @@ class HostPlan:
         """Return the seat of one replica.
 
         Raises:
-            EngineError: it has none.
+            EngineError: the replica has no seat.
         """
         found = next((seat for seat in self.seats if seat.replica == replica), None)
         if found is None:
@@ -51,11 +51,11 @@ def plan(spec: job_specs.JobSpec, *, free_cores: Sequence[int], machine_memory_b
 
     Args:
         spec: the job.
-        free_cores: cores of this machine that no other job has for itself.
-        machine_memory_bytes: the machine's memory; None when it is not known.
+        free_cores: cores of this machine that are not exclusive to another job.
+        machine_memory_bytes: the machine's memory; None if it is unknown.
 
     Raises:
-        EngineError: a replica is bigger than its host or the machine, or too few cores are free.
+        EngineError: a replica needs more than its host or the machine has, or too few cores are free.
     """
     found = seats(spec)
     _check_sizes(spec, found, len(free_cores), machine_memory_bytes)
@@ -63,7 +63,7 @@ def plan(spec: job_specs.JobSpec, *, free_cores: Sequence[int], machine_memory_b
 
 
 def seats(spec: job_specs.JobSpec) -> tuple[Seat, ...]:
-    """Return the host of every replica, whatever its size."""
+    """Return a seat without cores for every replica; sizes are not checked."""
     hosts = spec.hosts or (LOCAL,)
     return tuple(
         Seat(replica=replica, host=hosts[index])
@@ -72,16 +72,16 @@ def seats(spec: job_specs.JobSpec) -> tuple[Seat, ...]:
 
 
 def extended(plan: HostPlan, spec: job_specs.JobSpec, *, free_cores: Sequence[int]) -> HostPlan:
-    """Return a plan with seats for the workers of a running job that have none yet.
+    """Return the plan of a running job, extended by seats for its new workers.
 
     Args:
-        plan: where its replicas sit.
+        plan: the present plan.
         spec: the job with its new workers.
-        free_cores: cores of this machine that no job has for itself.
+        free_cores: cores of this machine that are not exclusive to any job.
 
     Raises:
-        EngineError: too few cores are free, or the hosts are emulated: their networks are made when a job
-            begins.
+        EngineError: too few cores are free, or the hosts are emulated; their networks are made only when a
+            job starts.
     """
     seated = {seat.replica for seat in plan.seats}
     missing = [replica for replica in spec.replicas() if replica not in seated]
@@ -98,7 +98,7 @@ def extended(plan: HostPlan, spec: job_specs.JobSpec, *, free_cores: Sequence[in
             "ask for fewer workers, or wait for other jobs",
         )
     left, seats = list(free_cores), list(plan.seats)
-    # Shared workers have what was left of the machine when the job began.
+    # Shared workers may use the cores that were left when the job started.
     like = next((seat.cores for seat in plan.seats if seat.replica.role is Role.WORKER), ())
     for replica in missing:
         cores, left = (tuple(left[: own[replica]]) or like), left[own[replica] :]
@@ -109,7 +109,8 @@ def extended(plan: HostPlan, spec: job_specs.JobSpec, *, free_cores: Sequence[in
 def _host_indices(spec: job_specs.JobSpec, hosts: int) -> list[int]:
     ps = spec.role(Role.PS)
     ps_replicas = ps.replicas if ps else 0
-    # Half of the hosts, so that workers have some left: the layout of the seeds' second scene.
+    # PS get at most half of the hosts, so that some are left for workers: the layout of the seeds' second
+    # scene.
     ps_hosts = min(max(1, ps_replicas), max(1, hosts // 2))
     loads = [0.0] * hosts
     indices = []
@@ -157,7 +158,7 @@ def _check_sizes(
 def _with_cores(
     spec: job_specs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[int, ...]
 ) -> tuple[Seat, ...]:
-    """Give whole cores to the exclusive replicas, and what is left to the others."""
+    """Return the seats with whole cores for exclusive replicas and all remaining cores for the others."""
     wanted = {seat.replica: _exclusive_cores(spec, seat.replica) for seat in seats}
     total = sum(wanted.values())
     if total == 0:

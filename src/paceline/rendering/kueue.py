@@ -1,4 +1,4 @@
-"""Pods that Kueue holds until all of a job fit into its queue.
+"""Pods that Kueue holds back until the quota of its queue admits all pods of the job.
 
 Source: Kueue's documentation, "Run a group of Pods".
 """
@@ -16,13 +16,13 @@ _QUEUE, _GROUP, _COUNT = (
 
 
 def queued(objects: Iterable[Object], spec: JobSpec, queue: str) -> list[Object]:
-    """Return the objects of a job with its pods as one group in a queue."""
+    """Return the objects of a job, with its pods as one group in a queue."""
     return [grouped(each, spec, queue) if each["kind"] == "Pod" else each for each in objects]
 
 
 def grouped(pod: Object, spec: JobSpec, queue: str) -> Object:
-    """Return a pod as one of the group of its job; a later attempt takes the place of one that failed."""
+    """Return a pod as a member of its job's group; the pod of a later attempt replaces a failed pod."""
     metadata = pod["metadata"]
     labels = {**metadata["labels"], _QUEUE: queue, _GROUP: spec.name}
-    annotations = {_COUNT: str(len(spec.replicas()))}
+    annotations = {**metadata.get("annotations", {}), _COUNT: str(len(spec.replicas()))}
     return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}}

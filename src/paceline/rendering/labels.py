@@ -1,4 +1,4 @@
-"""How objects of the Kubernetes API that belong to a job are called and labelled."""
+"""Names and labels of the Kubernetes objects that belong to a job."""
 
 from __future__ import annotations
 
@@ -21,44 +21,44 @@ Object = dict[str, Any]
 
 
 def metadata(spec: JobSpec, name: str, where: Surroundings, own: Mapping[str, str] | None = None) -> Object:
-    """Return the metadata of an object of a job; Paceline's own labels win over the user's."""
+    """Return the metadata of an object of a job; Paceline's own labels override the user's."""
     labels = {**spec.labels, MANAGED_BY: "paceline", JOB: spec.name, **(own or {})}
     return {"name": name, "namespace": where.namespace, "labels": labels}
 
 
 def of_role(spec: JobSpec, role: Role) -> dict[str, str]:
-    """Return the labels by which placement knows the replicas of a role."""
+    """Return the labels by which placement selects the replicas of a role."""
     return {JOB: spec.name, ROLE: str(role)}
 
 
-#: Of a label of DNS (RFC 1035), and so of a host, a Service and a label's value.
+#: The length limit of a DNS label (RFC 1035), and so of a host name, a Service name and a label value.
 MOST_CHARACTERS = 63
 
 
 def host_name(spec: JobSpec, replica: ReplicaId) -> str:
-    """Return the name of a replica's host, the same for every attempt.
+    """Return the host name of a replica, which is the same for every attempt.
 
-    It is one of the job's own domain, so that a long name of a job may be cut.
+    The name has to be unique only within the job's own domain, so a long job name may be cut.
     """
     room = MOST_CHARACTERS - len(f"-{replica}")
     return f"{spec.name[:room].rstrip('-')}-{replica}"
 
 
 def pod_name(job: str, replica: ReplicaId, attempt: int) -> str:
-    """Return the name of the pod of an attempt: the API refuses a second one."""
+    """Return the pod name of an attempt; the API server refuses a second pod of the same name."""
     return f"{job}-{replica}-{attempt}"
 
 
 def whole(seconds: float | None) -> int | None:
-    """Return seconds as Kubernetes takes them."""
+    """Return seconds as an integer, as Kubernetes expects them, rounded up."""
     return None if seconds is None else math.ceil(seconds)
 
 
 def restart_limit(spec: JobSpec) -> int:
-    """Return the limit of a job whose operator has one for all roles: the largest."""
+    """Return the largest restart limit of the roles, for an operator with one limit for the whole job."""
     return max(role.restart.limit for role in spec.roles)
 
 
 def given(fields: Mapping[str, Any]) -> Object:
-    """Return the fields that say something."""
+    """Return the fields without those that are None or empty."""
     return {name: value for name, value in fields.items() if value not in (None, {}, [], ())}

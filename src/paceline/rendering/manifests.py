@@ -1,4 +1,4 @@
-"""A job as objects of the Kubernetes API, by who is to run it."""
+"""A job as Kubernetes objects, for each program that can run it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from paceline.rendering.surroundings import Surroundings
 
 
 class Target(enum.StrEnum):
-    """Who runs the job."""
+    """The program that runs the job."""
 
-    PODS = "pods"  # no controller: pods as they are
+    PODS = "pods"  # plain pods without a controller
     TFJOB = "tfjob"  # Kubeflow's training operator
     VCJOB = "vcjob"  # Volcano
-    KUEUE = "kueue"  # pods in a queue of Kueue
+    KUEUE = "kueue"  # plain pods in a queue of Kueue
 
 
 def rendered(
@@ -29,13 +29,13 @@ def rendered(
 
     Args:
         spec: the job.
-        target: who runs it.
-        where: where it is to live.
-        packed: its folder of code, if it has one.
+        target: the program that runs the job.
+        where: the job's surroundings in the cluster.
+        packed: the packed code folder of the job, if it has one.
 
     Raises:
-        InvalidInput: the job lacks what Kubernetes or the target needs.
-        EngineError: it is too large for Kubernetes.
+        InvalidInput: the job does not meet a requirement of Kubernetes or of the target.
+        EngineError: the job is too large for Kubernetes.
     """
     if packed is None:
         check(spec)
@@ -66,15 +66,15 @@ def _rendered(spec: JobSpec, target: Target, where: Surroundings) -> list[Object
 
 
 def bare(spec: JobSpec, where: Surroundings, *, places: Mapping[ReplicaId, str]) -> list[Object]:
-    """Return the objects that the first attempts of a job need.
+    """Return the objects of a job without a controller, with the pods of the first attempts.
 
     Args:
         spec: the job.
-        where: where it is to live.
-        places: the node of each replica for which it is decided already.
+        where: the job's surroundings in the cluster.
+        places: the nodes of the replicas whose node is decided already.
 
     Raises:
-        EngineError: it is too large for Kubernetes.
+        EngineError: the job is too large for Kubernetes.
     """
     return [
         services.service(spec, where),
@@ -85,10 +85,10 @@ def bare(spec: JobSpec, where: Surroundings, *, places: Mapping[ReplicaId, str])
 
 
 def check(spec: JobSpec) -> None:
-    """Let a job pass that can run in containers.
+    """Check that a job can run in containers on Kubernetes.
 
     Raises:
-        InvalidInput: it cannot.
+        InvalidInput: the job cannot run there; the message says why.
     """
     if spec.name[:1].isdigit():
         raise InvalidInput(

@@ -1,9 +1,9 @@
-"""Who may connect to the replicas of a job.
+"""The network policy of a job: which clients may connect to its replicas.
 
-A TensorFlow server asks no client who it is, and each client that reaches its port reads and writes files
-as the job's user. So only pods of the same job reach a replica, on any port: scripts may have ports of their
-own. Policies add up, so whatever else is to connect (an ingress to TensorBoard, say) gets a policy of its
-own.
+A TensorFlow server does not authenticate clients, and any client that reaches its port can read and write
+files as the job's user. Therefore only pods of the same job may connect to a replica. They may use any port,
+because scripts may open ports of their own. Network policies are additive: an additional client (such as an
+ingress to TensorBoard) needs a policy of its own.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from paceline.rendering.surroundings import Surroundings
 def policy(spec: JobSpec, where: Surroundings) -> Object:
     """Return the policy of a job.
 
-    The agents' port is open to all: operator and server ask through the API server's proxy, whose address
-    within the network is the provider's matter, and Prometheus may be anywhere.
+    The agents' port is open to all clients. The operator and the server read agents through the API server's
+    proxy, whose network address depends on the provider, and Prometheus may run anywhere.
     """
     own = {"matchLabels": {labels.JOB: spec.name}}
     return {

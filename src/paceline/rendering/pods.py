@@ -1,6 +1,7 @@
-"""A replica as a pod.
+"""Replicas as pods.
 
-It never restarts by itself: each attempt is a pod of its own, so that what an earlier one left can be seen.
+A pod that Paceline itself makes never restarts its container: each attempt is a pod of its own, so that
+earlier attempts can be inspected.
 """
 
 from __future__ import annotations
@@ -21,24 +22,24 @@ from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
 GPU = "nvidia.com/gpu"
-#: The interpreter that is brought, on the loader and libraries that are brought with it.
+#: The command of the agent: the delivered interpreter, started by the loader delivered with its libraries.
 AGENT = (
     f"{config_maps.HOME}/lib/ld.so", "--library-path", f"{config_maps.HOME}/lib",
     f"{config_maps.HOME}/bin/python3", "-I", "-S", f"{config_maps.HOME}/agent.py",
 )  # fmt: skip
-#: The containers: the first two bring agent and code, and end; the other is the replica.
+#: The containers: the first two are init containers that deliver agent and code; the third is the replica.
 AGENT_CONTAINER, CODE_CONTAINER, TRAINING = "agent", "code", "training"
 OWN_VOLUMES = _OWN, _CONFIG, _PACKED, _SCRATCH = (
     "paceline", "paceline-config", "paceline-code", "paceline-tmp",
 )  # fmt: skip
-#: The port's name, and where a Prometheus that finds pods by their annotations looks.
+#: The name of the metrics port, and the annotations by which a Prometheus can discover pods.
 METRICS = "metrics"
 SCRAPED = {
     "prometheus.io/scrape": "true",
     "prometheus.io/port": str(config_maps.METRICS_PORT),
     "prometheus.io/path": "/metrics",
 }
-#: What the agent needs for its own last act after it has killed the command.
+#: The time that the agent needs to finish after it has killed the command.
 SLACK_SECONDS = 5
 
 
@@ -55,11 +56,11 @@ def pod(
 
     Args:
         spec: the job.
-        replica: which replica.
-        where: where it is to live.
-        attempt: which launch of it, from 1.
-        memory_bytes: instead of the memory that its role asks for.
-        node: where it has to run; None: where the scheduler puts it.
+        replica: the replica.
+        where: the job's surroundings in the cluster.
+        attempt: number of the attempt, from 1.
+        memory_bytes: memory of the replica; None: the memory that its role asks for.
+        node: the node on which the pod has to run; None: the scheduler decides.
     """
     role = spec.role_of(replica)
     host = labels.host_name(spec, replica)
@@ -92,14 +93,14 @@ def pod(
 def template(
     spec: JobSpec, where: Surroundings, role: RoleSpec, index_variable: str, container: Object | None = None
 ) -> Object:
-    """Return the template of all pods of a role, for an operator that makes them.
+    """Return the template for all pods of a role, for an operator that makes the pods.
 
     Args:
         spec: the job.
-        where: where they are to live.
-        role: its role.
-        index_variable: the variable of the container that has the replica's index.
-        container: fields of the container over those that it has here.
+        where: the job's surroundings in the cluster.
+        role: the role.
+        index_variable: environment variable of the container that holds the replica's index.
+        container: container fields that override those set here.
     """
     body = pod_spec(
         spec,
@@ -122,15 +123,15 @@ def pod_spec(
     affinity: Object,
     container: Object | None = None,
 ) -> Object:
-    """Return what all pods of a role have in common, whichever program makes them.
+    """Return the pod spec that all pods of a role share, whichever program makes the pods.
 
     Args:
         spec: the job.
-        where: where they are to live.
-        role: its role.
-        arguments: what the agent is started with.
-        affinity: where they may go.
-        container: fields of the container over those that it has here.
+        where: the job's surroundings in the cluster.
+        role: the role.
+        arguments: arguments of the agent.
+        affinity: affinity of the pods.
+        container: container fields that override those set here.
     """
     resources = _resources(role)
     return labels.given(
@@ -157,7 +158,10 @@ def _init_containers(spec: JobSpec, where: Surroundings, resources: Object) -> l
 
 
 def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
-    """Fetch the code; with the job's secrets, since its source may be private, and with its volumes."""
+    """Return the container that fetches the code.
+
+    It has the job's secrets, because the source may be private, and the job's volumes.
+    """
     is_packed = spec.code is not None and spec.code.config_map is not None
     packed = [{"name": _PACKED, "mountPath": config_maps.PACKED, "readOnly": True}] if is_packed else []
     arguments = [config_maps.FETCH, config_maps.CODE, config_maps.EXIT]
@@ -169,7 +173,7 @@ def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
             "envFrom": _secrets(spec),
             "resources": resources,
             "securityContext": securities.strict(),
-            # Its last word is told when it has one, and the end of its log when it died of something else.
+            # Kubernetes reports the termination message, or the end of the log if there is no message.
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": [
                 {"name": _OWN, "mountPath": config_maps.HOME},
@@ -186,9 +190,9 @@ def _secrets(spec: JobSpec) -> list[Object]:
 
 
 def withheld(spec: JobSpec) -> list[Object]:
-    """Return what the command is not to have of the secrets: the right to the source of its code.
+    """Return empty variables that hide the credentials for the code's source from the command.
 
-    A variable wins over those of a secret, which come all or not at all.
+    A Secret is passed to the container as a whole; an explicit variable overrides the Secret's variable.
     """
     is_fetched = spec.code is not None and spec.code.config_map is None
     names = code_sources.CREDENTIALS if is_fetched and spec.secrets else ()
@@ -202,7 +206,10 @@ def _mounts(spec: JobSpec) -> list[Object]:
 
 
 def _bringer(image: str, resources: Object) -> Object:
-    """Bring the agent; with the resources of the container itself, lest the pod lose its class."""
+    """Return the container that delivers the agent.
+
+    It has the resources of the training container, so that the pod keeps its QoS class.
+    """
     return {
         "name": AGENT_CONTAINER,
         "image": image,
@@ -246,18 +253,21 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
 
 
 def _is_read_only(spec: JobSpec, where: Surroundings) -> bool:
-    """Whether a replica's root is read only: the agent writes to its home, so that has to be a volume."""
+    """Return whether a replica's root file system is read-only.
+
+    The agent writes to its home, so the home has to be a volume, which it is only with an agent image.
+    """
     return securities.is_restricted(spec.security) and where.agent_image is not None
 
 
 def _has_scratch(spec: JobSpec, where: Surroundings) -> bool:
-    """Whether a replica needs a volume of its own for what programs write anywhere."""
+    """Return whether a replica needs a volume for temporary files."""
     taken = {each.mount_path for each in spec.volumes}
     return _is_read_only(spec, where) and config_maps.SCRATCH not in taken
 
 
 def _resources(role: RoleSpec) -> Object:
-    """Return requests and limits of a replica; equal ones in whole cores make these its own."""
+    """Return the requests and limits of a replica; equal ones in whole cores can give it exclusive cores."""
     limits, requests = {}, {}
     if role.cpu_cores is not None:
         limits["cpu"] = quantities.quantity_cores(role.cpu_cores)
@@ -270,7 +280,7 @@ def _resources(role: RoleSpec) -> Object:
 
 
 def sized(role: RoleSpec, allowance: Allowance) -> RoleSpec:
-    """Return the spec of a role with what one replica of it may take; whole cores of its own stay."""
+    """Return the spec of a role with a replica's allowance; cores stay if the allowance names none."""
     return dataclasses.replace(
         role,
         cpu_cores=role.cpu_cores if allowance.cpu_cores is None else allowance.cpu_cores,
@@ -279,7 +289,7 @@ def sized(role: RoleSpec, allowance: Allowance) -> RoleSpec:
 
 
 def adjustable(role: RoleSpec) -> Object:
-    """Return of the requests and limits of a replica what can be changed while it runs."""
+    """Return the requests and limits of a replica that can be changed while it runs: CPU and memory."""
     return {
         bound: {name: amount for name, amount in amounts.items() if name in ("cpu", "memory")}
         for bound, amounts in _resources(role).items()
@@ -287,22 +297,22 @@ def adjustable(role: RoleSpec) -> Object:
 
 
 def is_sized(pod: Mapping[str, Any], wanted: Object) -> bool:
-    """Whether a replica's pod was asked for with these requests and limits; it may have others besides."""
+    """Return whether the spec of a replica's pod has these requests and limits; it may also have others."""
     return _holds(_training((pod.get("spec") or {}).get("containers")), wanted)
 
 
 def has_size(pod: Mapping[str, Any], wanted: Object) -> bool:
-    """Whether a replica's pod really has these requests and limits by now.
+    """Return whether these requests and limits are in effect for a replica's pod.
 
-    Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers": a kubelet
-    says in the status what a container has. One that says nothing of it is taken at the word of the spec.
+    A kubelet reports in the status what a container has. If it reports nothing, the pod's spec is believed.
+    Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers".
     """
     told = _training((pod.get("status") or {}).get("containerStatuses"))
     return is_sized(pod, wanted) and (not told or _holds(told, wanted))
 
 
 def _training(containers: Sequence[Mapping[str, Any]] | None) -> Mapping[str, Any]:
-    """Return the resources of the container that trains."""
+    """Return the resources of the training container."""
     found = (each.get("resources") or {} for each in containers or () if each.get("name") == TRAINING)
     return next(found, {})
 

@@ -1,7 +1,7 @@
-"""What the agent will make of its config, for dry runs.
+"""Previews of what the agent derives from its config, for dry runs.
 
-The agent has to stand alone, so it has its own copy of these rules (``docs/agent-protocol.md``); a test holds
-both against each other.
+The agent has to be self-contained, so it has its own copy of these rules (``docs/agent-protocol.md``). A test
+compares both.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from paceline.model.jobs import job_specs
 from paceline.model.roles import Role
 
 _NAMES = "|".join(re.escape(name) for name in sorted(job_specs.PLACEHOLDERS, key=len, reverse=True))
-#: ``{name}`` is filled in, ``{{name}}`` and ``${name}`` are not.
+#: ``{name}`` is replaced, ``{{name}}`` and ``${name}`` are not.
 _PLACEHOLDER = re.compile(rf"\{{\{{({_NAMES})\}}\}}|(?<!\$)\{{({_NAMES})\}}")
 _LITERAL = re.compile(rf"(?<!\$)\{{({_NAMES})\}}")
 
 
 def command(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the command that the agent will start; what only the replica can know stays a placeholder."""
+    """Return the command that the agent will start; placeholders with unknown values are kept."""
     values = _values(config)
     return tuple(fill(part, values) for part in config["command"])
 
 
 def environment(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return the framework's variables and the job's own as the command will see them."""
+    """Return the framework's variables and the job's variables as the command will see them."""
     values = _values(config)
     filled = {name: fill(text, values) for name, text in config["environment"].items()}
     return {**framework_variables(config), **filled}
@@ -46,9 +46,9 @@ def framework_variables(config: Mapping[str, Any]) -> dict[str, str]:
 def torch_variables(config: Mapping[str, Any]) -> dict[str, str]:
     """Return the variables of ``torch.distributed``; rank 0 is the chief if there is one, else worker 0.
 
-    An evaluator takes no part. Source: PyTorch's documentation of torchrun, "Environment Variables";
-    ``pkg/controller.v1/pytorch/envvar.go`` of kubeflow/training-operator for those with ``PET_``, torchrun's
-    own options.
+    An evaluator takes no part. Sources: PyTorch's documentation of torchrun, "Environment Variables"; for the
+    ``PET_`` variables, which are torchrun's own options, ``pkg/controller.v1/pytorch/envvar.go`` of
+    kubeflow/training-operator.
     """
     chiefs, workers = (config["cluster"].get(role, []) for role in (Role.CHIEF, Role.WORKER))
     trainers = [*chiefs, *workers]
@@ -67,7 +67,7 @@ def torch_variables(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def tf_cluster(config: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """Return the addresses by role; by TensorFlow's rule only the evaluator sees the evaluator among them."""
+    """Return the addresses by role; as TensorFlow requires, only an evaluator sees its own address."""
     return {
         name: hosts
         for name, hosts in config["cluster"].items()
@@ -76,13 +76,13 @@ def tf_cluster(config: Mapping[str, Any]) -> dict[str, Sequence[str]]:
 
 
 def tf_config(config: Mapping[str, Any]) -> str:
-    """Return ``TF_CONFIG``."""
+    """Return the value of ``TF_CONFIG``."""
     task = {"type": config["role"], "index": config["index"]}
     return json.dumps({"cluster": tf_cluster(config), "task": task})
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
-    """Fill in placeholders; one without a value stays as it is."""
+    """Return a text with its placeholders replaced; a placeholder without a value is kept."""
 
     def filled(match: re.Match[str]) -> str:
         return "{" + match[1] + "}" if match[1] else values.get(match[2], match[0])
@@ -91,7 +91,7 @@ def fill(text: str, values: Mapping[str, str]) -> str:
 
 
 def literal(text: str) -> str:
-    """Return what has to be written for a text of others, in whose words braces are only braces."""
+    """Return a text with its braces escaped, so that none is read as a placeholder."""
     return _LITERAL.sub(r"{{\1}}", text)
 
 

@@ -1,8 +1,8 @@
-"""What the containers of a job may do.
+"""The security contexts of a job's pods and containers.
 
-``restricted`` is held against all controls of the Pod Security Standard of that name by a test
-(https://kubernetes.io/docs/concepts/security/pod-security-standards/). The default leaves user and
-capabilities to the image: as root without capabilities, unpacking an archive or writing to another user's
+A test checks ``restricted`` against all controls of the Pod Security Standard of that name
+(https://kubernetes.io/docs/concepts/security/pod-security-standards/). The default profile leaves user and
+capabilities to the image: for root without capabilities, unpacking an archive or writing to another user's
 volume would fail.
 """
 
@@ -13,7 +13,7 @@ from paceline.rendering.labels import Object, given
 
 
 def is_restricted(security: Security) -> bool:
-    """Whether containers have to pass the restricted standard."""
+    """Return whether containers have to meet the restricted standard."""
     return security.profile is SecurityProfile.RESTRICTED
 
 
@@ -23,7 +23,8 @@ def of_pod(security: Security) -> Object:
         {
             "runAsNonRoot": True if is_restricted(security) else None,
             "runAsUser": security.user,
-            # Volumes of claims belong to this group then; they are gone through only when they do not yet.
+            # Volumes of claims get this group. The kubelet changes their files only if the root folder does
+            # not have the group yet.
             "fsGroup": security.user,
             "fsGroupChangePolicy": None if security.user is None else "OnRootMismatch",
             "seccompProfile": {"type": "RuntimeDefault"},
@@ -35,8 +36,8 @@ def of_container(security: Security, *, is_read_only: bool) -> Object:
     """Return the security context of the container that runs the user's command.
 
     Args:
-        security: what the job says.
-        is_read_only: whether it writes to volumes alone.
+        security: the security settings of the job.
+        is_read_only: whether the container writes only to volumes.
     """
     if not is_restricted(security):
         return {"allowPrivilegeEscalation": False}
@@ -44,7 +45,7 @@ def of_container(security: Security, *, is_read_only: bool) -> Object:
 
 
 def strict(*, is_read_only: bool = True) -> Object:
-    """Return the security context of a container that may do nothing in particular."""
+    """Return the security context of a container without any privileges."""
     return given(
         {
             "allowPrivilegeEscalation": False,

@@ -1,4 +1,4 @@
-"""The headless service of a job: a name for every replica."""
+"""The headless Service of a job, which gives every replica a DNS name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PORT = 2222
 
 
 def service(spec: JobSpec, where: Surroundings) -> Object:
-    """Return the service; it gives names to replicas before they are ready, for they wait for each other."""
+    """Return the Service; it publishes replicas before they are ready, because they wait for each other."""
     return {
         "apiVersion": "v1",
         "kind": "Service",
@@ -21,7 +21,7 @@ def service(spec: JobSpec, where: Surroundings) -> Object:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
             "selector": {labels.JOB: spec.name},
-            # Server-side apply knows ports by number and protocol, and fills in neither.
+            # Server-side apply identifies ports by number and protocol, and has a default for neither.
             "ports": [{"name": "training", "port": PORT, "protocol": "TCP"}],
         },
     }
@@ -37,8 +37,8 @@ def cluster(spec: JobSpec, where: Surroundings, *, subdomain: bool = True) -> di
 
     Args:
         spec: the job.
-        where: where it lives.
-        subdomain: whether all replicas are names under the job's service; else each has a service of its own.
+        where: the job's surroundings in the cluster.
+        subdomain: whether all replicas have names under the job's Service; else each has its own Service.
     """
     domain = f"{spec.name}.{where.namespace}" if subdomain else where.namespace
     return {

@@ -1,4 +1,4 @@
-"""Where the objects of a job are to live."""
+"""The surroundings of a job in a cluster: its namespace, its queue and the agent image."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ AGENT_IMAGE = "ghcr.io/paceline/paceline:0.1.0"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a cluster adds to a job.
+    """The properties of a cluster that the objects of a job depend on.
 
     Attributes:
-        namespace: that of all its objects.
-        agent_image: an image with Python and Paceline, out of which the agent is brought; None: the images of
-            jobs have it already, in its place.
-        queue: that of Volcano or Kueue.
-        has_agent_token: whether there is a secret with the token that the job's agents take
-            (`agent_secrets`): an operator makes it.
+        namespace: namespace of all objects of the job.
+        agent_image: an image with Python and Paceline, from which the agent is copied; None: the images of
+            jobs already have the agent in its place.
+        queue: queue of Volcano or Kueue.
+        has_agent_token: whether there is a Secret with the token that the job's agents accept
+            (`agent_secrets`); the operator makes it.
     """
 
     namespace: str = "default"
@@ -27,5 +27,5 @@ class Surroundings:
 
 
 def agent_image(said: str | None) -> str | None:
-    """Return the image that people mean: their own, ``none`` or, when they say nothing, Paceline's."""
+    """Return the agent image for an option's value: None for ``none``, Paceline's own image by default."""
     return None if said == "none" else said or AGENT_IMAGE

@@ -1,7 +1,8 @@
 """A job as a TFJob of Kubeflow's training operator (v1).
 
-The operator makes the pods of a role from one template and sets an index in their labels; names come from a
-service that it makes for each replica. Source: ``pkg/apis/kubeflow.org/v1`` of kubeflow/training-operator.
+The operator makes the pods of a role from one template and sets their indices in a label. It also makes a
+Service for each replica, which gives the replica its name. Source: ``pkg/apis/kubeflow.org/v1`` of
+kubeflow/training-operator.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ RESTARTS = {
     job_specs.RestartWhen.ON_FAILURE: "OnFailure",
     job_specs.RestartWhen.ALWAYS: "Always",
 }
-#: The operator looks for a container and a port of these names.
+#: The names by which the operator finds the container and its port.
 CONTAINER, PORT = "tensorflow", "tfjob-port"
 _INDEX_VARIABLE, _INDEX_LABEL = "PACELINE_INDEX", "training.kubeflow.org/replica-index"
 
@@ -30,7 +31,7 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
     """Return the network policy, the config map of the agents and the TFJob.
 
     Raises:
-        InvalidInput: the operator could not make a service of each replica.
+        InvalidInput: the operator could not make a Service for each replica, because a name is too long.
     """
     names = [f"{spec.name}-{replica}" for replica in spec.replicas()]
     longest = max(names, key=len)
@@ -48,7 +49,7 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
         "spec": labels.given(
             {
                 "runPolicy": _run_policy(spec, where.queue),
-                # Unsaid, the chief decides.
+                # By default, the chief decides.
                 "successPolicy": "AllWorkers"
                 if spec.success is job_specs.SuccessPolicy.ALL_WORKERS
                 else None,

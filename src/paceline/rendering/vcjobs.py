@@ -1,6 +1,6 @@
-"""A job as a Job of Volcano, which starts all of its pods or none.
+"""A job as a Volcano Job; Volcano starts all of its pods or none.
 
-Its ``svc`` plugin gives every pod a name, its ``env`` plugin an index. Source:
+The ``svc`` plugin gives every pod a DNS name, and the ``env`` plugin gives it an index. Source:
 ``pkg/controllers/job/plugins`` of volcano-sh/volcano.
 """
 
@@ -17,7 +17,7 @@ _INDEX_VARIABLE = "VC_TASK_INDEX"
 
 
 def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
-    """Return the config map of the agents and the Volcano job."""
+    """Return the network policy, the config map of the agents and the Volcano job."""
     job = {
         "apiVersion": "batch.volcano.sh/v1alpha1",
         "kind": "Job",
@@ -53,7 +53,7 @@ def _task(spec: JobSpec, role: RoleSpec, where: Surroundings) -> Object:
 
 
 def _decides(spec: JobSpec, role: RoleSpec) -> bool:
-    """Whether the job is done when all replicas of a role are."""
+    """Return whether the job is complete when all replicas of a role are."""
     chief = spec.role(Role.CHIEF) is not None
     by_chief = chief and spec.success is job_specs.SuccessPolicy.CHIEF
     return role.role is (Role.CHIEF if by_chief else Role.WORKER)

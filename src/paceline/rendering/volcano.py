@@ -1,4 +1,4 @@
-"""Pods that Volcano's scheduler starts once there is room for all of them.
+"""Pods that Volcano's scheduler starts only when there is room for all of them.
 
 Source: ``KubeGroupNameAnnotationKey`` and ``PodGroupSpec`` of volcano-sh/apis (``scheduling/v1beta1``).
 """
@@ -15,7 +15,7 @@ _GROUP = "scheduling.k8s.io/group-name"
 
 
 def pod_group(spec: JobSpec, where: Surroundings, queue: str) -> Object:
-    """Return the group of all replicas of a job, in a queue."""
+    """Return the PodGroup of all replicas of a job, in a queue."""
     return {
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
@@ -25,6 +25,7 @@ def pod_group(spec: JobSpec, where: Surroundings, queue: str) -> Object:
 
 
 def grouped(pod: Object, spec: JobSpec) -> Object:
-    """Return a pod as one of the group of its job."""
-    metadata = {**pod["metadata"], "annotations": {_GROUP: spec.name}}
+    """Return a pod as a member of its job's PodGroup."""
+    annotations = {**pod["metadata"].get("annotations", {}), _GROUP: spec.name}
+    metadata = {**pod["metadata"], "annotations": annotations}
     return {**pod, "metadata": metadata, "spec": {**pod["spec"], "schedulerName": SCHEDULER}}

@@ -1,8 +1,8 @@
-"""Reads what users have written in a process of its own, so that it can be given up.
+"""Runs readers of user-written text in a separate process that can be killed.
 
-Readers of foreign text are linear and bounded. What one of them still does not bound costs its process, and
-not the loop of an operator or the memory of a server: a process that takes too long, or too much, is killed,
-and the next text gets another one.
+Readers of foreign text are meant to be linear and bounded. If one of them is not, only its process suffers,
+not the event loop of an operator or the memory of a server: a process that takes too much time or memory is
+killed, and the next text gets a new process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paceline.errors import InvalidInput
 
 SECONDS = 30.0
 MEMORY_BYTES = 512 << 20
-#: The API server takes JSON of 10 000 levels, and one such resource must not keep others from being read.
+#: The API server accepts JSON nested 10 000 levels deep, and one deep resource must not block the others.
 MOST_LEVELS = 50_000
 
 Given = TypeVar("Given")
@@ -29,12 +29,12 @@ Found = TypeVar("Found")
 
 
 class BoundedReader(Generic[Given, Found]):
-    """A reader that can be given up; it may be asked from several threads, and answers one at a time.
+    """A reader with a limit of time and memory; several threads may call it, and it serves one at a time.
 
     Args:
-        read: what reads; a function of a module, for another process has to find it.
-        seconds: how long it may take.
-        memory_bytes: how much address space its process may have.
+        read: the function that reads. It must belong to a module, because another process imports it.
+        seconds: how long one call may take.
+        memory_bytes: how much address space the reader's process may have.
     """
 
     def __init__(
@@ -48,10 +48,10 @@ class BoundedReader(Generic[Given, Found]):
         self._line: Connection | None = None
 
     def read(self, given: Given) -> Found:
-        """Return what the reader makes of something.
+        """Return what the reader makes of a text.
 
         Raises:
-            InvalidInput: it was given up.
+            InvalidInput: the reader rejects the text, or exceeds its time or memory.
         """
         with self._turn:
             line = self._line if self._process is not None and self._process.is_alive() else None
@@ -71,7 +71,7 @@ class BoundedReader(Generic[Given, Found]):
 
     def _started(self) -> Connection:
         self._end()
-        # Nothing of this process is in the other one: not its threads, not its connections.
+        # A spawned process inherits neither threads nor connections from this one.
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         process = context.Process(
@@ -92,16 +92,16 @@ class BoundedReader(Generic[Given, Found]):
         self._process = self._line = None
 
     def close(self) -> None:
-        """End its process; the next text gets another one."""
+        """End the reader's process; the next text gets a new one."""
         with self._turn:
             self._end()
 
 
 def _serve(line: Connection, read: Callable[[Any], Any], memory_bytes: int) -> None:
-    """Read what comes, until nothing more does."""
+    """Answer requests until the connection closes."""
     resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     sys.setrecursionlimit(MOST_LEVELS)
-    # Who asks may be killed at any moment.
+    # The calling process may be killed at any moment.
     with contextlib.suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
             given = line.recv()

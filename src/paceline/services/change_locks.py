@@ -1,6 +1,6 @@
-"""One change of a job that runs at a time: who measures one must not have another beneath it.
+"""A lock that allows one change of a running job at a time: a change would falsify a measurement under way.
 
-The lock is a file in the run's folder, so the kernel gives it back however its holder dies.
+The lock is a file in the run's folder, so the kernel releases it however its holder dies.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ _MOST_BYTES = 200
 
 @contextlib.contextmanager
 def held(folder: folders.RunFolder, doing: str) -> Iterator[None]:
-    """Hold the lock of a run.
+    """Hold the change lock of a run.
 
     Args:
-        folder: the run's.
-        doing: what is done to it meanwhile, such as ``resized``, for those who come too late.
+        folder: the run's folder.
+        doing: what the holder does to the run, such as ``resized``; shown to processes that find the lock
+            taken.
 
     Raises:
-        Conflict: another process changes it.
-        StoreError: its folder cannot be written.
+        Conflict: another process changes the run.
+        StoreError: the run's folder cannot be written.
     """
     try:
         descriptor = os.open(folder.change_lock, os.O_RDWR | os.O_CREAT, 0o600)
@@ -40,7 +41,7 @@ def held(folder: folders.RunFolder, doing: str) -> Iterator[None]:
             raise Conflict(
                 f"{folder.path.name} is being {who or 'changed'}", "try again when that is over"
             ) from error
-        with contextlib.suppress(OSError):  # On a full disk others are not told who it is.
+        with contextlib.suppress(OSError):  # On a full disk the holder stays unnamed.
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{doing} by process {os.getpid()}\n".encode(), 0)
         yield

@@ -1,6 +1,6 @@
-"""What can be done with jobs, wherever they run: what the verbs are written against.
+"""The operations on jobs that the CLI verbs are written against, wherever the jobs run.
 
-What follows from the rest alone, wherever that is, stands here.
+Operations that follow from the others alone, in every place, are implemented here.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
     from paceline.stores import Store
 
 
-#: What is measured on a cluster is known so much later at most: its operator asks for it now and then, and
-#: clocks differ.
+#: Measurements of a cluster arrive at most this much later: its operator reads agents in rounds, and clocks
+#: differ.
 CLUSTER_DELAY_SECONDS = 15.0
 
 
-#: A replica that uses so much of its memory needs the rest: what it uses comes and goes.
+#: A replica that uses more than this share of a requested memory limit does not get it: its use fluctuates.
 FULL_MEMORY = 0.95
 
 
 class Stored(NamedTuple):
-    """What was measured of a run: a store, and the run's name in it."""
+    """Where the measurements of a run are stored: a store, and the run's name in it."""
 
     store: Store
     name: str
@@ -57,44 +57,45 @@ class Stored(NamedTuple):
 class LifeCycle(abc.ABC):
     """The jobs of a home on this machine (`jobs.Jobs`), or of a namespace (`cluster_jobs.ClusterJobs`).
 
-    A client of a server that gives access to either is one more (`surfaces.client.server_jobs.ServerJobs`).
+    A client of a server that gives access to either is a third kind
+    (`surfaces.client.server_jobs.ServerJobs`).
     """
 
     __slots__ = ()
-    #: How often to look at a job that is waited for.
+    #: Seconds between two looks at a job while waiting for it.
     POLL_SECONDS: ClassVar[float]
-    #: How long what was measured may be on its way.
+    #: How long measurements may take to arrive, in seconds.
     DELAY_SECONDS: ClassVar[float] = 0.0
-    #: The verb that shows how far a job is.
+    #: The CLI verb that shows a job's progress.
     LOOK: ClassVar[str] = "top"
     #: Unix seconds.
     clock: Callable[[], float]
 
     @property
     def is_measured_at_hand(self) -> bool:
-        """Whether what is measured of a job is where it can be looked at every second."""
+        """Whether the measurements of a job can be read locally, every second."""
         return self.LOOK == "top"
 
     @property
     def keeps(self) -> bool:
-        """Whether all that was measured of a run is still known when it has ended."""
+        """Whether all measurements of a run remain available after it has ended."""
         return True
 
     def scope(self) -> str:
-        """Return how the names of its runs begin in a store that has other runs, too."""
+        """Return the prefix of its runs' names in a store that holds other runs, too."""
         return ""
 
     @abc.abstractmethod
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
     ) -> Run:
-        """Start a job and return at once; with ``submit`` once only, however often it is asked."""
+        """Start a job and return at once; with ``submit``, repeated calls start it only once."""
 
     @contextlib.contextmanager
     def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
-        """Give the job of a study the hosts that it names for as long as this lasts.
+        """Reserve the hosts that a study's job names, until the context ends.
 
-        Here they are made when the job begins; so the job is given as it is.
+        On one machine, hosts are made when the job begins, so the job is returned unchanged.
         """
         yield spec
 
@@ -112,11 +113,11 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run is lost: it should run, but no supervisor watches it."""
+        """Return whether the run is lost: it should run, but no supervisor watches it."""
 
     @abc.abstractmethod
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
-        """Return the processes that look after a run, on the machine where it runs."""
+        """Return the processes that supervise a run, on the machine where it runs."""
 
     @abc.abstractmethod
     def stop(self, name: str) -> None:
@@ -124,13 +125,13 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def resume(self, name: str) -> None:
-        """Bring back a job that does not run, from its last checkpoint."""
+        """Resume a job that does not run, from its last checkpoint."""
 
     def check_resumable(self, run: Run) -> None:
-        """Let a run pass that can be brought back.
+        """Check that a run can be resumed.
 
         Raises:
-            Conflict: it has succeeded, or it is being looked after.
+            Conflict: the run has succeeded, or it is supervised.
         """
         if run.phase is JobPhase.SUCCEEDED:
             raise Conflict(
@@ -141,22 +142,22 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def change(self, name: str, source: str) -> None:
-        """Let a job go on as another job file has it, from its last checkpoint."""
+        """Continue a job with another job file, from its last checkpoint."""
 
     def relays(self, name: str) -> Sequence[Relay]:
-        """Return the changes that were asked of a run, but for those that were refused; the oldest first."""
+        """Return the changes requested for a run, without the refused ones, oldest first."""
         store, stored = self.stored(name)
         return store.relays(stored)
 
     @abc.abstractmethod
     def scale(self, name: str, workers: int) -> None:
-        """Ask for another number of workers in a job that runs."""
+        """Request another number of workers for a running job."""
 
     def check_scalable(self, run: Run, workers: int) -> None:
-        """Let a run pass that can go on with so many workers.
+        """Check that a run can continue with this number of workers.
 
         Raises:
-            Conflict: it has ended, or cannot have so many.
+            Conflict: the run has ended or is stopping, or it cannot have this number of workers.
         """
         if run.phase.is_final or run.phase is JobPhase.STOPPING:
             raise Conflict(
@@ -169,30 +170,32 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
-        """Give replicas of a job that runs other cores or memory, for good or for so long; none restarts."""
+        """Resize replicas of a running job without restarts, permanently or for ``seconds``."""
 
     @abc.abstractmethod
     def knobs(self, run: Run) -> frozenset[Knob]:
-        """Return what of a run can be adjusted while it runs."""
+        """Return the settings of a run that can be adjusted while it runs."""
 
     def check_returns(self, run: Run) -> None:  # noqa: B027 - on one machine all returns
-        """Let a run pass of which what is taken away for a time comes back for sure.
+        """Check that resources taken from a run for a limited time can surely be given back.
 
         Raises:
-            Conflict: others might take it meanwhile.
+            Conflict: others might take the resources meanwhile.
         """
 
     @abc.abstractmethod
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
-        """Have something of a job that runs be different for a time; one that is over puts it back.
+        """Adjust settings of a running job for a limited time.
+
+        An adjustment whose end has passed restores the setting.
 
         Returns:
-            When it was (Unix seconds).
+            When the adjustments took effect (Unix seconds).
         """
 
     @abc.abstractmethod
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
-        """Keep others from changing a job that runs while this lasts, and say to them what is done."""
+        """Keep others from changing a running job while the context is open, and show them what is done."""
 
     @abc.abstractmethod
     def probe(
@@ -203,28 +206,29 @@ class LifeCycle(abc.ABC):
         most_share: float,
         tell: Callable[[Probe, str], None] = lambda _, __: None,
     ) -> Probe:
-        """Find what binds in a job that runs, by cutting one part after the other (`studying.probes`).
+        """Find what limits a running job, by cutting one resource after the other (`studying.probes`).
 
         Args:
             name: the job.
-            seconds: that it may take.
-            most_share: of what the job does in that time, that it may cost.
-            tell: is told how far it is, and what is done next, in few words.
+            seconds: how long the probe may take.
+            most_share: the largest share of the job's work in that time that the probe may cost.
+            tell: called with the probe so far and a short description of its next step.
 
         Raises:
-            Conflict: it does not run, or is being changed; or nothing of it can be cut.
+            Conflict: the job does not run or is being changed, or none of its resources can be cut.
         """
 
     def probes(self, name: str) -> Sequence[Probe]:
-        """Return what probes of a run have found, the oldest first; one that goes on has no end."""
+        """Return the results of a run's probes, oldest first; a probe under way has no end."""
         store, stored = self.stored(name)
         return store.probes(stored)
 
     def check_resizable(self, run: Run, resize: Resize) -> None:
-        """Let a run pass of which replicas can be resized so.
+        """Check that replicas of a run can be resized as requested.
 
         Raises:
-            Conflict: it does not run, cannot have it, or uses more memory than that.
+            Conflict: the run does not run, its job cannot have this size, or a replica uses more memory than
+                the new limit.
         """
         if run.phase.is_final or run.phase in (JobPhase.PENDING, JobPhase.STOPPING):
             raise Conflict(
@@ -236,13 +240,13 @@ class LifeCycle(abc.ABC):
             raise Conflict(f"{run.name} cannot be resized: {conflict}", f"paceline describe {run.name}")
 
     def _too_little(self, run: Run, resize: Resize) -> str | None:
-        """Return which replica uses more memory than it would have; the kernel would kill it."""
+        """Return which replica uses more memory than its new limit, so that the kernel would kill it."""
         if resize.memory_bytes is None:
             return None
         about = set(resizings.targets(run.spec, resize))
         try:
             measured = self.snapshot(run.name).replicas
-        except EngineError:  # Nothing is measured yet; the kernel, or the kubelet, has the last word.
+        except EngineError:  # Nothing is measured yet; the kernel or the kubelet decides.
             return None
         for each in measured:
             if each.replica in about and (each.memory_bytes or 0) > resize.memory_bytes * FULL_MEMORY:
@@ -252,10 +256,10 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Remove a run and all that is kept of it."""
+        """Remove a run and everything stored of it."""
 
     def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
-        """Delete the runs that ended longer ago; return their names."""
+        """Delete the runs that ended at least this long ago; return their names."""
         limit = self.clock() - older_than_seconds
         ended = [run for run in self.runs() if run.phase.is_final and (run.finished_at or 0) <= limit]
         for run in ended if not dry_run else []:
@@ -263,10 +267,10 @@ class LifeCycle(abc.ABC):
         return [run.name for run in ended]
 
     def age(self, *, dry_run: bool = False) -> list[Ageing]:
-        """Keep less of old runs, as the policy says (`services.retentions`); return those that it is about.
+        """Reduce the detail stored of old runs by policy (`services.retentions`); return these runs.
 
         Raises:
-            Conflict: that is not done from here.
+            Conflict: this cannot be done from here.
         """
         raise Conflict(
             "old jobs are kept in less detail by the server that looks at their store",
@@ -274,15 +278,15 @@ class LifeCycle(abc.ABC):
         )
 
     def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
-        """Keep the recording of a file as a job that has ended.
+        """Import a recording from a file as a job that has ended.
 
         Args:
             path: the file.
-            name: of the job; else its own, with a number when that is taken.
-            origin: what the file is called; else by its name.
+            name: the job's name; by default the recorded name, with a number if that is taken.
+            origin: what to call the file; by default its name.
 
         Raises:
-            Conflict: that is not done here.
+            Conflict: recordings cannot be imported here.
         """
         raise Conflict("recordings become jobs of a home, not of a cluster", f"paceline import {path.name}")
 
@@ -296,7 +300,7 @@ class LifeCycle(abc.ABC):
         """Return the run as soon as ``until`` holds, or when it is final.
 
         Raises:
-            WaitTimeout: not within so long.
+            WaitTimeout: neither happened within ``timeout_seconds``.
             Conflict: the job is lost.
         """
         deadline = None if timeout_seconds is None else time.monotonic() + timeout_seconds
@@ -314,16 +318,16 @@ class LifeCycle(abc.ABC):
             time.sleep(self.POLL_SECONDS)
 
     def nodes(self) -> Sequence[Node]:
-        """Return where replicas may run, and how much of each is taken.
+        """Return the nodes on which replicas may run, and how much of each is taken.
 
         Raises:
-            Conflict: that cannot be seen from here.
+            Conflict: the nodes cannot be seen from here.
         """
         raise Conflict("what there is where jobs run cannot be seen from here", "GET /api/v1/cluster")
 
     @abc.abstractmethod
     def fit(self, spec: JobSpec) -> Fit:
-        """Return whether all of a job fits now."""
+        """Return whether the whole job fits now."""
 
     @abc.abstractmethod
     def replicas(self, name: str) -> list[ReplicaRow]:
@@ -331,28 +335,28 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
-        """Return what happened to a run after the event of a number, each with its number."""
+        """Return the events of a run after the event numbered ``since_id``, each with its number."""
 
     @abc.abstractmethod
     def note(self, name: str, event: JobEvent) -> None:
-        """Keep what has happened to a run, where that is kept."""
+        """Store an event of a run, where events are stored."""
 
     @abc.abstractmethod
     def situation(self, name: str) -> Situation:
-        """Return all that is known of a run, to say why it is where it is (`diagnosing`)."""
+        """Return everything known of a run that explains its present phase (`diagnosing`)."""
 
     @abc.abstractmethod
     def log_reader(self, run: Run, wanted: LogSelection) -> Reader:
-        """Return what reads the output of a run's replicas, and reads on."""
+        """Return a reader of the output of a run's replicas, which can also follow it."""
 
     def logs(
         self, run: Run, wanted: LogSelection = logs.ALL, *, follow: Callable[[], bool] | None = None
     ) -> Iterator[LogLine]:
-        """Yield the output of a run's replicas, with ``follow`` as long as that says so (`logs.lines`)."""
+        """Yield the output of a run's replicas, and more while ``follow`` returns True (`logs.lines`)."""
         return logs.lines(self.log_reader(run, wanted), follow=follow, pause_seconds=self.POLL_SECONDS)
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
-        """Return the attempts of a run whose output is not there any more."""
+        """Return the attempts of a run whose output no longer exists."""
         return []
 
     @abc.abstractmethod
@@ -361,18 +365,18 @@ class LifeCycle(abc.ABC):
 
     @abc.abstractmethod
     def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
-        """Return what was measured of a run, all of it or from a moment on, and what happened to it.
+        """Return the measurements and events of a run, all of them or from a moment on.
 
         Args:
             name: the run.
-            since: Unix seconds; of step reports the latest of each replica is there, too, if it is older.
-            thinned: in longer intervals if it is much (`recordings.read`).
+            since: Unix seconds. The latest step report of each replica is included even if it is older.
+            thinned: combine the measurements of a large job into longer intervals (`recordings.read`).
         """
 
     @abc.abstractmethod
     def stored(self, name: str) -> Stored:
-        """Return where what was measured of a run lies, to read some of it."""
+        """Return where the measurements of a run are stored, to read part of them."""
 
     @abc.abstractmethod
     def trace_site(self, run: Run) -> TraceSite:
-        """Return where traces of a run are asked for and found."""
+        """Return where traces of a run are requested and found."""

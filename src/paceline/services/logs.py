@@ -1,4 +1,4 @@
-"""The output of replicas, line by line, of one or all, from the beginning or as it comes."""
+"""The output of replicas, line by line: of one replica or all, from the beginning or as it is written."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from paceline.model.roles import ReplicaId
 POLL_SECONDS = 0.2
 #: How much of a file is read at once.
 CHUNK_BYTES = 1 << 20
-#: So much is shown of a line.
+#: The longest part of a line that is shown.
 LINE_BYTES = 8 << 10
-#: A line without an end that has not grown for so many looks is shown as it is.
+#: An unfinished line that has not grown for this many looks is shown as it is.
 _STILL_LOOKS = 5
 _LINE_END = re.compile(rb"\r\n?|\n")
 
-#: How far the output of attempts was read, in the notation of its reader.
+#: How far the output of each attempt was read, in its reader's notation.
 Positions = Mapping[tuple[ReplicaId, int], str]
 
 
@@ -38,15 +38,15 @@ class LogLine:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LogSelection:
-    """Which output is to be read.
+    """Which output to read.
 
     Attributes:
-        replica: says of a replica whether its output is.
-        attempt: only this one; None: all.
-        tail: of what is there already, only the last so many lines of each attempt.
-        since: of what is there already, only attempts that printed something after this (Unix seconds).
-        behind: only what lies behind these positions, and attempts without one from their beginning; then
-            ``tail`` and ``since`` say nothing. None: nothing was read before.
+        replica: returns whether to read the output of a replica.
+        attempt: read only this attempt; None: all.
+        tail: of the existing output, read only this many last lines of each attempt.
+        since: of the existing output, read only attempts that printed something after this (Unix seconds).
+        behind: read only what lies behind these positions, and attempts without a position from their
+            beginning; ``tail`` and ``since`` are then ignored. None: nothing was read before.
     """
 
     replica: Callable[[ReplicaId], bool] = lambda replica: True
@@ -56,7 +56,7 @@ class LogSelection:
     behind: Positions | None = None
 
     def takes(self, replica: ReplicaId, attempt: int) -> bool:
-        """Whether the output of an attempt is to be read."""
+        """Return whether to read the output of an attempt."""
         return self.replica(replica) and self.attempt in (None, attempt)
 
 
@@ -64,30 +64,30 @@ ALL = LogSelection()
 
 
 class Reader(Protocol):
-    """Reads the output of a run's replicas, and reads on."""
+    """A reader of the output of a run's replicas that can continue where it stopped."""
 
     @property
     def positions(self) -> Positions:
-        """Return how far each attempt was read: up to the last line that was yielded."""
+        """How far each attempt was read: up to the last line that was yielded."""
 
     def fresh(self, *, ended: bool) -> Iterator[LogLine]:
-        """Yield what has come since, attempt after attempt.
+        """Yield the lines written since the last call, attempt after attempt.
 
         Args:
-            ended: nothing more will come, so a line that has no end yet is yielded, too.
+            ended: no more output will come, so an unfinished last line is yielded, too.
         """
 
 
 @dataclasses.dataclass(slots=True)
 class _Tail:
-    """One log file, read on from where we stopped.
+    """One log file, read on from the last position.
 
-    A line ends as a terminal shows it: at a line feed or a carriage return, such as a bar of progress writes.
-    One without an end is shown when it has not grown for some looks. Of a long line the first bytes are all
-    that is kept, shown and read once.
+    A line ends where a terminal ends it: at a line feed or a carriage return, as progress bars write. An
+    unfinished line is shown when it has not grown for some looks. Only the first bytes of a long line are
+    kept; they are shown once.
 
     Attributes:
-        offset: up to here lines were yielded.
+        offset: the position behind the last line that was yielded.
     """
 
     path: Path
@@ -112,10 +112,10 @@ class _Tail:
             yield self._line(b"")
 
     def _taken(self, chunk: bytes) -> Iterator[LogLine]:
-        """Yield the lines that end in the next bytes of the file, and those that are long enough."""
+        """Yield the lines that end within the next bytes, and unfinished lines that exceed ``LINE_BYTES``."""
         self._read += len(chunk)
         pieces = chunk.splitlines(keepends=True)
-        if self._follows_return and pieces[0] == b"\n":  # The other half of a line end.
+        if self._follows_return and pieces[0] == b"\n":  # The second half of a CR LF.
             pieces = pieces[1:]
             self.offset += 1
         self._follows_return = chunk.endswith(b"\r")
@@ -142,7 +142,7 @@ class _Tail:
         return LogLine(self.replica, self.attempt, shown)
 
     def begin(self, offset: int) -> None:
-        """Read on behind a position that was given as such before."""
+        """Continue behind a position that ``offset`` had earlier."""
         self.offset = self._read = offset
         with self.path.open("rb") as file:
             begin = max(0, offset - LINE_BYTES)
@@ -152,7 +152,7 @@ class _Tail:
         self._is_cut = len(before) == LINE_BYTES and not (b"\n" in before or b"\r" in before)
 
     def skip(self, tail: int | None, since: float | None) -> None:
-        """Leave out of what is there already what is not wanted."""
+        """Skip the existing output that is not wanted."""
         status = self.path.stat()
         if since is not None and status.st_mtime < since:
             self.offset = self._read = status.st_size
@@ -160,7 +160,7 @@ class _Tail:
             self._keep_last(tail)
 
     def _keep_last(self, count: int) -> None:
-        """Begin with the last so many lines."""
+        """Begin with the last ``count`` lines."""
         with self.path.open("rb") as file:
             position = file.seek(0, os.SEEK_END)
             if position and count:
@@ -171,7 +171,7 @@ class _Tail:
                 position -= size
                 file.seek(position)
                 chunk = file.read(size)
-                if position and chunk.startswith(b"\n"):  # A line end of two characters is one.
+                if position and chunk.startswith(b"\n"):  # CR LF is one line end.
                     position -= 1
                     file.seek(position)
                     chunk = file.read(1) + chunk
@@ -183,16 +183,16 @@ class _Tail:
 
 
 def _cut(text: bytes) -> str:
-    """Return the beginning of a line with a mark that it goes on; no character is cut in two."""
+    """Return the beginning of a line with a mark that it continues; no character is cut in two."""
     return text.decode(errors="ignore") + "…"
 
 
 class FolderReader:
-    """Reads the files in the folder of a run; positions are bytes.
+    """Reads the log files in the folder of a run; positions are bytes.
 
     Args:
-        folder: the run.
-        wanted: which output.
+        folder: the run's folder.
+        wanted: which output to read.
     """
 
     def __init__(self, folder: folders.RunFolder, wanted: LogSelection) -> None:
@@ -202,14 +202,14 @@ class FolderReader:
 
     @property
     def positions(self) -> Positions:
-        """Return how far each attempt was read."""
+        """How far each attempt was read."""
         return {
             **(self._wanted.behind or {}),
             **{each: str(tail.offset) for each, tail in self._tails.items()},
         }
 
     def fresh(self, *, ended: bool) -> Iterator[LogLine]:
-        """Yield what has come since (see `Reader`)."""
+        """Yield the lines written since the last call (see `Reader`)."""
         found = [each for each in _files(self._folder) if self._wanted.takes(*each[1:])]
         for path, replica, attempt in found:
             if (replica, attempt) not in self._tails:
@@ -225,7 +225,8 @@ class FolderReader:
             tail.skip(self._wanted.tail, self._wanted.since)
         position = (self._wanted.behind or {}).get((replica, attempt))
         if position is not None:
-            # A reader that read it from elsewhere, as from its pod, has read all of it.
+            # A position that is not a number is from another source, such as the pod, whose reader has read
+            # everything.
             size = path.stat().st_size
             tail.begin(min(int(position), size) if position.isdecimal() else size)
         return tail
@@ -237,8 +238,8 @@ def lines(
     """Yield the lines of a run's replicas, attempt after attempt.
 
     Args:
-        reader: of the run.
-        follow: when given, wait for more as long as it returns True.
+        reader: the reader of the run.
+        follow: wait for more output as long as this returns True; None: do not wait.
         pause_seconds: how long to wait before the next look.
     """
     while True:

@@ -1,4 +1,4 @@
-"""What there is to know about this machine, for readers who compare figures."""
+"""Facts about this machine, for readers who compare measurements."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.model import quantities
 _PACKAGES = ("paceline", "tensorflow", "numpy")
 
 
-@functools.cache  # A view of a job asks twice a second, and the facts do not change.
+@functools.cache  # A job view asks twice a second; the facts do not change.
 def facts() -> tuple[tuple[str, str], ...]:
     """Return the facts, each with its name."""
     machine = machines.read()

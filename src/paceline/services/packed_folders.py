@@ -1,4 +1,4 @@
-"""A folder of code packed to go with its job: the same content always makes the same bytes."""
+"""Packs a folder of code to be shipped with its job: the same content always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from paceline.model import quantities
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering.codes import MAX_PACKED_BYTES
 
-#: Larger ones are not even packed: they could not become small enough.
+#: A larger folder is not even packed: it could not become small enough.
 MAX_BYTES = 64 << 20
 MAX_FILES = 10_000
-#: What belongs to tools and not to the code.
+#: Folders that belong to tools and not to the code.
 LEFT_OUT = (".git", ".hg", ".svn", "__pycache__", ".venv", ".mypy_cache", ".pytest_cache", ".ruff_cache")
 _SHOWN = 3
 
 
 def of_job(spec: JobSpec, base: Path) -> bytes | None:
-    """Return the packed folder that goes with a job; None when none does.
+    """Return the packed folder that is shipped with a job; None if the job has none.
 
     Args:
         spec: the job.
-        base: the folder of its file.
+        base: the folder of its job file.
 
     Raises:
-        NotFound: there is no such folder.
-        InvalidInput: it is too large, or holds what cannot be packed.
+        NotFound: the folder does not exist.
+        InvalidInput: the folder is empty or too large, or holds something that cannot be packed.
     """
     if spec.code is None or spec.code.folder is None:
         return None
@@ -40,13 +40,13 @@ def of_job(spec: JobSpec, base: Path) -> bytes | None:
 
 
 def pack(folder: Path) -> bytes:
-    """Return a folder as a tar.gz, without what tools keep in it.
+    """Return a folder as a tar.gz, without the files that tools keep in it.
 
-    Owners and times are left out, and of modes only whether a file can be run is kept.
+    Owners and times are left out; of file modes, only the executable bit is kept.
 
     Raises:
-        NotFound: there is no such folder.
-        InvalidInput: it is too large, or holds what cannot be packed.
+        NotFound: the folder does not exist.
+        InvalidInput: the folder is empty or too large, or holds something that cannot be packed.
     """
     if not folder.is_dir():
         raise NotFound(

@@ -1,4 +1,4 @@
-"""Finished runs grow old: they are kept in less detail, as a policy says, and never silently."""
+"""Reduces the detail stored of finished runs as they age, by policy, and notes it in the run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from paceline.stores import Store
 FULL, MINUTES, RUNS, AUDITS = (
     "PACELINE_KEEP_FULL", "PACELINE_KEEP_MINUTES", "PACELINE_KEEP_RUNS", "PACELINE_KEEP_AUDITS",
 )  # fmt: skip
-#: However young they are, there are no more.
+#: The most audit records kept, however recent they are.
 MOST_AUDITS = 1_000_000
 AUDITS_SECONDS = 400 * retentions.DAY_SECONDS
 _FOREVER = "forever"
@@ -32,10 +32,10 @@ _NOTES = {
 
 
 def of_environment(environment: Mapping[str, str] = os.environ) -> Retention:
-    """Return the policy that the environment names: durations such as ``30d``, or ``forever``.
+    """Return the policy that the environment sets: durations such as ``30d``, or ``forever``.
 
     Raises:
-        InvalidInput: one is no duration.
+        InvalidInput: a variable is neither a duration nor ``forever``.
     """
     default = Retention()
     return Retention(
@@ -46,10 +46,10 @@ def of_environment(environment: Mapping[str, str] = os.environ) -> Retention:
 
 
 def forget_audits(store: Store, *, now: float, environment: Mapping[str, str] = os.environ) -> int:
-    """Remove who changed what through a server, where that is old or too much; return how many.
+    """Remove the records of changes made through a server that are too old or too many; return how many.
 
     Raises:
-        InvalidInput: the environment names no duration.
+        InvalidInput: the variable in the environment is neither a duration nor ``forever``.
         StoreError: the store cannot be written.
     """
     kept = _seconds(environment, AUDITS, AUDITS_SECONDS)
@@ -69,13 +69,13 @@ def _seconds(environment: Mapping[str, str], name: str, default: float | None) -
 
 
 def due(store: Store, retention: Retention, *, now: float, engine: str | None = None) -> list[Ageing]:
-    """Return the runs that are to be kept in less detail, or no more, those that were submitted first first.
+    """Return the runs that are due for less detail or for deletion, in the order of their submission.
 
     Args:
-        store: where they are.
+        store: where the runs are.
         retention: the policy.
         now: Unix seconds.
-        engine: only runs of this one; None: of all.
+        engine: only runs of this engine; None: all.
 
     Raises:
         StoreError: the store cannot be read.
@@ -88,18 +88,18 @@ def due(store: Store, retention: Retention, *, now: float, engine: str | None = 
 
 
 def thin(store: Store, ageing: Ageing, *, now: float) -> bool:
-    """Keep less detail of a run, unless what was found in it is not kept yet; say so in its notes.
+    """Reduce the detail of a run, unless its findings are not stored yet, and add a note to the run.
 
-    It may be killed anywhere, and be done by several at once: who comes again finds the rest.
+    It may be killed at any point, or run in several processes at once: a later call completes the work.
 
     Returns:
-        Whether it was done.
+        Whether the detail was reduced.
 
     Raises:
         StoreError: the store cannot be written.
     """
     name, detail = ageing.run.name, ageing.detail
-    with contextlib.suppress(NotFound, Conflict):  # It was deleted, goes on, or another process does it.
+    with contextlib.suppress(NotFound, Conflict):  # It was deleted, was resumed, or another process thins it.
         if detail is None or detail is Detail.FULL or store.conclusion(name) is None:
             return False
         store.thin(name, detail)
@@ -111,7 +111,7 @@ def thin(store: Store, ageing: Ageing, *, now: float) -> bool:
 
 
 def _remove_files(folder: Path, detail: Detail) -> None:
-    """Remove what a run's folder has of what the store keeps in less detail."""
+    """Remove the files of a run's folder that duplicate what the store no longer keeps in full."""
     for spool in folder.glob("replicas/*/spool.jsonl"):
         spool.unlink(missing_ok=True)
     if detail is Detail.SUMMARY:
@@ -127,15 +127,15 @@ def apply(
     conclude: Callable[[str], None],
     engine: str | None = None,
 ) -> Iterator[Ageing]:
-    """Let runs grow old, and yield each that did.
+    """Age runs by the policy, and yield each run that was thinned or deleted.
 
     Args:
-        store: where they are.
+        store: where the runs are.
         retention: the policy.
         now: Unix seconds.
         delete: removes a run and its files.
-        conclude: keeps what is found in a run, before that cannot be told any more.
-        engine: only runs of this one; None: of all.
+        conclude: stores the findings of a run before its measurements are thinned.
+        engine: only runs of this engine; None: all.
 
     Raises:
         StoreError: the store cannot be read or written.

@@ -1,4 +1,4 @@
-"""What a run goes on as when its job file is changed: the same commands and name, other resources."""
+"""The spec of a run whose job file is changed: the same commands and name, other resources."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from paceline.model.jobs.runs import Run
 
 
 def successor(run: Run, source: str) -> JobSpec:
-    """Return as what a run goes on: as the file says, but with its own name, labels and folder.
+    """Return the spec with which a run continues: the file's, with the run's own name, labels and folder.
 
     Raises:
-        InvalidInput: the file is wrong, or runs something else.
+        InvalidInput: the job file is invalid, or runs something else.
     """
     asked = specs.parse_job(source).spec
     if not _runs_the_same(asked, run.spec):
@@ -25,7 +25,7 @@ def successor(run: Run, source: str) -> JobSpec:
 
 
 def _runs_the_same(spec: JobSpec, other: JobSpec) -> bool:
-    """Whether the replicas of two jobs run the same commands; one may have a role that the other has not."""
+    """Return whether the replicas of two jobs run the same commands; a role may be missing in either."""
     commands = {each.role: each.command for each in spec.roles}
     return (spec.command, spec.code) == (other.command, other.code) and all(
         commands.get(each.role, each.command) == each.command for each in other.roles

@@ -1,7 +1,7 @@
-"""Where the replicas of a run look for requests and leave their traces (`TraceSite`).
+"""The place where replicas of a run look for trace requests and leave their traces (`TraceSite`).
 
-A run of this machine has a folder for that (`local.trace_sites`), one of a cluster has a folder in each pod
-(`cluster.trace_sites`). What trainers count of the model's variables is there, too.
+A local run has a folder for this (`local.trace_sites`); a run of a cluster has a folder in each pod
+(`cluster.trace_sites`). The place also holds what trainers record about the model's variables.
 """
 
 from __future__ import annotations
@@ -17,37 +17,40 @@ from paceline.model.traces import traced_steps
 
 
 class TraceSite(Protocol):
-    """How traces are asked for, and brought into a folder of this machine.
+    """Requests traces, and copies them into a folder of this machine.
 
     Attributes:
-        run: the folder of the run, with that of its traces in it (`model.traces.traced_steps.FOLDER`).
+        run: the folder of the run, which contains the folder of its traces
+            (`model.traces.traced_steps.FOLDER`).
     """
 
     run: Path
 
     def asked(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Ask the trainers for a trace of a name as long as this is open.
+        """Request a trace with this name from the trainers while the context is open.
 
         Raises:
             StoreError: the run's folder cannot be written.
-            ClusterError: no trainer can be asked.
+            ClusterError: no trainer can be reached.
         """
 
     def profile(self, name: str, window: traced_steps.Window) -> None:
-        """Ask the agents to have their servers profiled for a trace that is asked for, too."""
+        """Ask the agents to have their servers profiled, too, for a trace that was requested."""
 
     def fetch(self, name: str | None = None) -> None:
-        """Bring the files of a trace that are there by now; of the newest, when none is named, and with
-        it what was counted of variables.
+        """Copy the files that a trace has so far.
+
+        Args:
+            name: the trace; None: the newest trace, together with the recorded variables.
         """
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a file to write to, which takes another one's place when all is written. Each caller has its own.
+    """Provide a temporary file that replaces another file once it is complete. Each caller has its own.
 
     Raises:
-        StoreError: it cannot be written.
+        StoreError: the file cannot be written.
     """
     part = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:

@@ -1,4 +1,4 @@
-"""Ways to lay a model's variables over the parameter servers of a job: side by side, and the one it obeys."""
+"""Ways to place a model's variables on the parameter servers of a job: the chosen plan and alternatives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ALTERNATIVES = (
     ("balanced", RowPartitioning(), PlacementRule.BALANCED),
     ("by-traffic", RowPartitioning(), PlacementRule.TRAFFIC),
 )
-#: The same in a script that is seen, as cures do it; None: they cannot.
+#: The training section with which cures do the same for an observed script; None: they cannot.
 _OF_SCRIPT: tuple[tuple[str, Mapping[str, Any] | None], ...] = (
     ("round-robin", {}),
     ("greedy", {"variable_placement": "greedy"}),
@@ -42,15 +42,15 @@ _OF_SCRIPT: tuple[tuple[str, Mapping[str, Any] | None], ...] = (
 )
 _LIBRARY_ALONE = "rows are shuffled in scripts with the training library alone"
 JOB_FILE = "job-file"
-#: The ways to choose from, in their order.
+#: The ways to choose from, in this order.
 NAMES = (JOB_FILE, *(name for name, _, _ in _ALTERNATIVES))
-#: What a plan stands for once it is made.
+#: The keys of the training section that a finished plan replaces.
 _SETTLED = ("variable_placement", "partitioning", "measured_variables")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative:
-    """A way to lay out the variables; ``plan`` is None where ``missing`` says why there is none."""
+    """A way to place the variables; if ``plan`` is None, ``missing`` says why."""
 
     name: str
     plan: Plan | None
@@ -60,16 +60,16 @@ class Alternative:
 def alternatives(
     spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path()
 ) -> tuple[Alternative, ...]:
-    """Return what the job file asks for, then TensorFlow's ways, the default and the one by traffic.
+    """Return the job file's placement, then TensorFlow's ways, the default way, and placement by traffic.
 
     Args:
         spec: the job.
-        variables: those of its model.
+        variables: the variables of its model.
         base: the folder that the path of a saved plan starts from.
 
     Raises:
         InvalidInput: the job has no parameter server, or its saved plan does not fit it.
-        NotFound: there is no such file as its plan.
+        NotFound: the file of its saved plan does not exist.
     """
     asked = asked_for(spec, variables, base=base)
     servers = _servers(spec)
@@ -77,16 +77,16 @@ def alternatives(
 
 
 def asked_for(spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path()) -> Alternative:
-    """Return what the job file asks for.
+    """Return the placement that the job file asks for.
 
     Args:
         spec: the job.
-        variables: those of its model.
+        variables: the variables of its model.
         base: the folder that the path of a saved plan starts from.
 
     Raises:
         InvalidInput: the job has no parameter server, or its saved plan does not fit it.
-        NotFound: there is no such file as its plan.
+        NotFound: the file of its saved plan does not exist.
     """
     servers = _servers(spec)
     saved = _saved(spec.training or {}, base)
@@ -96,7 +96,7 @@ def asked_for(spec: JobSpec, variables: Sequence[Variable], *, base: Path = Path
 
 
 def of_script(spec: JobSpec, known: Plan, *, base: Path = Path()) -> tuple[Alternative, ...]:
-    """Return the same for a script that is seen, which obeys cures alone: first where its variables are.
+    """Return the alternatives for an observed script, which only cures change; the present placement first.
 
     Args:
         spec: the job.
@@ -104,8 +104,8 @@ def of_script(spec: JobSpec, known: Plan, *, base: Path = Path()) -> tuple[Alter
         base: the folder that the path of a saved plan starts from.
 
     Raises:
-        InvalidInput: the job has no parameter server, or its saved plan is wrong.
-        NotFound: there is no such file as its plan.
+        InvalidInput: the job has no parameter server, or its saved plan is invalid.
+        NotFound: the file of its saved plan does not exist.
     """
     now = asked_of_script(spec, base=base)
     found = [_of_script(JOB_FILE, known, now, now)]
@@ -122,15 +122,15 @@ def of_script(spec: JobSpec, known: Plan, *, base: Path = Path()) -> tuple[Alter
 
 
 def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> PlacementRequest:
-    """Return what a job asks for whose script is seen.
+    """Return the placement that the job of an observed script asks for.
 
     Args:
         spec: the job.
         base: the folder that the path of a saved plan starts from.
 
     Raises:
-        InvalidInput: the job has no parameter server, or its saved plan is wrong.
-        NotFound: there is no such file as its plan.
+        InvalidInput: the job has no parameter server, or its saved plan is invalid.
+        NotFound: the file of its saved plan does not exist.
     """
     training = spec.training or {}
     saved = _saved(training, base)
@@ -146,17 +146,17 @@ def _of_script(name: str, known: Plan, before: PlacementRequest, after: Placemen
 
 
 def settled(spec: JobSpec, *, base: Path) -> JobSpec:
-    """Return the job with the plan itself where its training section names files that make one.
+    """Return the job with the plan itself, where its training section names files that define a plan.
 
-    So replicas need none of these files, and what a run obeyed can be read later.
+    Replicas then need none of these files, and the plan that a run used can be read later.
 
     Args:
         spec: the job.
         base: the folder that paths start from.
 
     Raises:
-        InvalidInput: a file is wrong, or its plan is not for this job.
-        NotFound: a file is not there.
+        InvalidInput: a file is invalid, or its plan is not for this job.
+        NotFound: a file does not exist.
     """
     training = spec.training or {}
     by_traffic = training.get("variable_placement") == PlacementRule.TRAFFIC

@@ -1,6 +1,7 @@
-"""What agents answer in their pods, asked through the API server (``docs/agent-protocol.md``).
+"""Reads the answers of agents in pods, through the API server (``docs/agent-protocol.md``).
 
-Its proxy reaches pods from anywhere, also from outside of the cluster, and asks for a right to do so.
+The proxy of the API server reaches pods from anywhere, also from outside the cluster. A user needs the right
+to use it.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from paceline.model.roles import ReplicaId
 from paceline.rendering.config_maps import METRICS_PORT
 from paceline.sources import spools
 
-#: An answer is no larger; agents send a megabyte of their spool at once.
+#: The largest answer; agents send a megabyte of their spool at once.
 MAX_PAGE_BYTES = 2 << 20
 MAX_FILE_BYTES = 1 << 26
 
@@ -23,10 +24,10 @@ class Page:
     """A stretch of a spool.
 
     Attributes:
-        offset: where it begins, in bytes.
-        size: of the whole spool when it was read.
-        data: what lies there.
-        at: when that was, by the clock of the agent (Unix seconds); None: it does not say.
+        offset: where the stretch begins, in bytes.
+        size: the size of the whole spool when it was read, in bytes.
+        data: the bytes of the stretch.
+        at: when it was read, by the clock of the agent (Unix seconds); None: the agent does not say it.
     """
 
     offset: int
@@ -45,19 +46,19 @@ def spool(at: str, *, offset: int, again_seconds: int | None = None, last_bytes:
 
     Args:
         at: the agent's address.
-        offset: where it begins; whatever lies before has arrived.
-        again_seconds: in how long the next stretch will be asked for: until then the pod does not end.
-        last_bytes: begin so far from the end instead, at the beginning of a line.
+        offset: where it begins; everything before it has arrived.
+        again_seconds: in how many seconds the next stretch will be read: until then the pod does not end.
+        last_bytes: how far before the end to begin instead, at the beginning of a line.
     """
     promise = "" if again_seconds is None else f"&again={again_seconds}"
     return f"{at}/spool?" + (f"last={last_bytes}" if last_bytes is not None else f"offset={offset}{promise}")
 
 
 def page(answer: bytes) -> Page:
-    """Return the stretch that an agent has answered.
+    """Return the stretch in an agent's answer.
 
     Raises:
-        ValueError: it is no answer of an agent.
+        ValueError: the answer is not from an agent.
     """
     head, _, data = answer.partition(b"\n")
     try:
@@ -72,6 +73,6 @@ def page(answer: bytes) -> Page:
 
 
 def reading(found: Page, *, replica: ReplicaId, attempt: int) -> spools.SpoolReading:
-    """Return what a stretch says; a line that is not whole yet is left for the next."""
+    """Return the records of a stretch; an incomplete last line is left for the next stretch."""
     whole = spools.whole_lines(found.data, is_full=found.offset + len(found.data) < found.size)
     return spools.parse(whole, replica=replica, attempt=attempt, offset=found.offset + len(whole))

@@ -1,4 +1,4 @@
-"""What cAdvisor in a kubelet measured of pods: ``/metrics/cadvisor``.
+"""Reads what cAdvisor in a kubelet measured of pods: ``/metrics/cadvisor``.
 
 Names and meanings: cAdvisor's ``docs/storage/prometheus.md``.
 """
@@ -14,7 +14,7 @@ from paceline.sources import expositions
 from paceline.sources.expositions import ApiServer, MetricLine
 from paceline.sources.readings import Pod, PodReading, TimedFigure, figure
 
-#: Metrics of a container, and of a pod's network, by the figures of a reading that they are.
+#: Metrics of a container, and of a pod's network, with the field of `PodReading` for each.
 CONTAINER = {
     "container_cpu_usage_seconds_total": "cpu_seconds",
     "container_cpu_cfs_throttled_seconds_total": "throttled_seconds",
@@ -29,16 +29,22 @@ _QUOTA, _PERIOD, _MEMORY_LIMIT = LIMITS = (
     "container_spec_cpu_quota", "container_spec_cpu_period", "container_spec_memory_limit_bytes",
 )  # fmt: skip
 NAMES = frozenset({*CONTAINER, *NETWORK, *LIMITS})
-#: A node's answer may be large, for it has lines of all that runs there; of a replica there are some tens.
+#: A node's answer may be large, as it has lines for everything that runs there; a replica has some tens.
 LIMITS_OF_ANSWER = expositions.ExpositionLimits(size_bytes=64 << 20, lines=8_000)
-#: What one metric of a pod may have several values for, which then add up.
+#: Labels by which a metric of a pod may have several values, which are added up.
 _PARTS = "cpu", "interface"
 
 _Lines = dict[str, dict[tuple[str, ...], TimedFigure]]
 
 
 async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -> dict[Pod, PodReading]:
-    """Ask the kubelet of a node, through the API server, at a time, for the pods on it.
+    """Ask the kubelet of a node, through the API server, for readings of the pods on the node.
+
+    Args:
+        server: the API server.
+        node: the node.
+        at: the time of lines without a time (Unix seconds).
+        pods: the pods to read.
 
     Raises:
         EngineError: the API server refused, does not reach the node, or the answer is too large.
@@ -50,15 +56,15 @@ async def read(server: ApiServer, node: str, at: float, pods: Collection[Pod]) -
 
 
 def parse(text: str, at: float) -> dict[Pod, PodReading]:
-    """Return what an exposition, asked for at a time (Unix seconds), says of the pods of replicas.
+    """Return the readings of replicas' pods in an exposition that was requested at ``at`` (Unix seconds).
 
-    Of the same metric said twice the newer line counts.
+    If a metric occurs twice, the newer line counts.
     """
     return expositions.parsed(_Gathered(), text, NAMES, at)
 
 
 class _Gathered:
-    """What lines have said so far of the pods of replicas."""
+    """Collects the lines about the pods of replicas."""
 
     def __init__(self) -> None:
         self._by_pod: dict[Pod, _Lines] = {}
@@ -75,7 +81,7 @@ class _Gathered:
             parts[part] = TimedFigure(line.value, line.at)
 
     def readings(self) -> dict[Pod, PodReading]:
-        # A pod of which only the network is known has no replica.
+        # A pod without container metrics, whose network alone is known, has no replica.
         found = {
             pod: _reading(lines) for pod, lines in self._by_pod.items() if lines.keys() & CONTAINER.keys()
         }
@@ -89,7 +95,7 @@ def _reading(lines: _Lines) -> PodReading:
     quota, period, memory = (_sum(lines.get(name)) for name in LIMITS)
     return PodReading(
         cpu_limit_cores=quota.value / period.value if quota and period and period.value > 0 else None,
-        # 0 stands for none.
+        # 0 means that there is no limit.
         memory_limit_bytes=memory.value if memory and memory.value > 0 else None,
         **figures,
     )

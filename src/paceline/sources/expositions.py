@@ -1,8 +1,8 @@
-"""Metrics as text: Prometheus' exposition format 0.0.4, of which the lines of a few names are read.
+"""Reads the lines of a few metrics from text in Prometheus' exposition format 0.0.4.
 
-prometheus-client knows the format, but takes 0.1 ms for a line. A node's cAdvisor has thousands of lines, so
-only those with one of the names are given to it; and one by one, so that a broken line costs that line alone.
-An answer is read as it comes: of what is in no line that was asked for nothing is kept.
+prometheus-client parses the format, but takes 0.1 ms for a line. A node's cAdvisor has thousands of lines, so
+only lines with a wanted name are passed to it; and one by one, so that a broken line affects only itself. An
+answer is read as it arrives, and other lines are not kept.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ from paceline.errors import EngineError
 from paceline.model import outside
 from paceline.sources.readings import Pod, PodReading
 
-#: The parser's time grows with the square of a line's length; real lines have some hundred characters.
+#: The longest line that is parsed: the parser's time grows with the square of a line's length, and real lines
+#: have some hundred characters.
 MAX_LINE = 4096
-#: A label that is longer than those of any pod, container, GPU or interface is none of them.
+#: The longest valid label: no label of a pod, container, GPU or interface is longer.
 MAX_LABEL = 253
-#: Names of pods need no escapes, so a line of another pod need not be parsed.
+#: Finds the pod of a line, as names of pods need no escapes: so lines of other pods need not be parsed.
 _POD = re.compile(r'[{,][ \t]*pod[ \t]*=[ \t]*"([^"\\]*)"')
 
 
 class ApiServer(Protocol):
-    """What is needed of a cluster: `engines.kubernetes.clusters.Cluster` has it."""
+    """The part of a cluster that is needed here; `engines.kubernetes.clusters.Cluster` implements it."""
 
     def stream(self, path: str, *, limit_bytes: int) -> AsyncGenerator[bytes]:
-        """Yield what the API server has at a path, in small pieces; more than the limit is refused."""
+        """Yield the answer of the API server at a path in small pieces; more than the limit is refused."""
 
 
 class ExpositionLimits(NamedTuple):
-    """What an answer may be: so many bytes on the wire, and so many lines of the pods that were asked for."""
+    """The limits of an answer: bytes on the wire, and lines about the pods that were asked for."""
 
     size_bytes: int
     lines: int
@@ -52,13 +53,13 @@ class MetricLine(NamedTuple):
 
 
 class Gathered(Protocol):
-    """What lines have said so far of the pods of replicas."""
+    """Collects lines about the pods of replicas."""
 
     def add(self, line: MetricLine) -> None:
-        """Take in a line."""
+        """Add a line."""
 
     def readings(self) -> dict[Pod, PodReading]:
-        """Return what is known of each pod."""
+        """Return the reading of each pod."""
 
 
 async def gathered(
@@ -71,7 +72,7 @@ async def gathered(
     pods: Collection[Pod],
     limits: ExpositionLimits,
 ) -> dict[Pod, PodReading]:
-    """Return what the lines of some metrics, of some pods alone, say that the API server has at a path.
+    """Return the readings of some pods, from the lines of some metrics at a path of the API server.
 
     Raises:
         EngineError: the API server refused, or the answer is too large.
@@ -83,7 +84,7 @@ async def gathered(
 
 
 def parsed(into: Gathered, text: str, names: Collection[str], at: float) -> dict[Pod, PodReading]:
-    """Return what the lines of some metrics say in an exposition that was asked for at a time."""
+    """Return the readings from some metrics of an exposition that was requested at ``at`` (Unix seconds)."""
     for line in lines(text, names, at):
         into.add(line)
     return into.readings()
@@ -98,7 +99,7 @@ async def _fetched(
     pods: Collection[Pod],
     limits: ExpositionLimits,
 ) -> AsyncGenerator[MetricLine]:
-    """Yield the lines of some metrics, of some pods alone, that the API server has at a path.
+    """Yield the lines of some metrics, and only of some pods, at a path of the API server.
 
     Raises:
         EngineError: the API server refused, or the answer is too large.
@@ -116,12 +117,12 @@ async def _fetched(
 
 
 async def _texts(server: ApiServer, path: str, limits: ExpositionLimits) -> AsyncGenerator[str]:
-    """Yield an answer in pieces that end where a line does; a line that is too long to be one is left out."""
+    """Yield an answer in pieces that end at line ends; a line longer than `MAX_LINE` may be left out."""
     rest = bytearray()
     is_torn = False
     async with contextlib.aclosing(server.stream(path, limit_bytes=limits.size_bytes)) as pieces:
         async for piece in pieces:
-            await asyncio.sleep(0)  # Lines of a liar take their time to read: others have their turn.
+            await asyncio.sleep(0)  # A malicious answer takes long to parse: let other tasks run.
             rest += piece
             whole = rest.rfind(b"\n") + 1
             if whole:
@@ -139,13 +140,13 @@ async def _texts(server: ApiServer, path: str, limits: ExpositionLimits) -> Asyn
 def lines(
     text: str, names: Collection[str], at: float, called: Collection[str] | None = None
 ) -> Iterable[MetricLine]:
-    """Yield the lines of some metrics; a line that makes no sense is passed over.
+    """Yield the lines of some metrics; malformed lines are skipped.
 
     Args:
         text: the exposition.
-        names: the metrics.
-        at: the time of lines that do not say theirs: when they were asked for.
-        called: the names of the pods whose lines are meant; None: all lines are.
+        names: the names of the metrics.
+        at: the time of lines without a time: when the exposition was requested.
+        called: the names of the pods whose lines are wanted; None: all lines.
     """
     for named in _lines_of(frozenset(names)).finditer(text):
         line = named[0].strip()
@@ -156,7 +157,7 @@ def lines(
 
 @functools.cache
 def _lines_of(names: frozenset[str]) -> re.Pattern[str]:
-    """Return what finds the lines of some metrics: an answer may have a million others."""
+    """Return the pattern that finds the lines of some metrics: an answer may have a million others."""
     return re.compile(rf"^[^\S\n]*(?:{'|'.join(map(re.escape, sorted(names)))})(?=[{{ \t]).*", re.MULTILINE)
 
 

@@ -1,7 +1,7 @@
-"""What NVIDIA's DCGM exporter measured of the GPUs of pods.
+"""Reads what NVIDIA's DCGM exporter measured of the GPUs of pods.
 
-Fields and units: ``etc/default-counters.csv`` of dcgm-exporter. It labels a GPU with the pod that holds it
-when it runs on Kubernetes (``DCGM_EXPORTER_KUBERNETES``).
+Fields and units: ``etc/default-counters.csv`` of dcgm-exporter. On Kubernetes, the exporter labels a GPU with
+the pod that holds it (``DCGM_EXPORTER_KUBERNETES``).
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from paceline.sources import expositions
 from paceline.sources.expositions import ApiServer, MetricLine
 from paceline.sources.readings import Pod, PodReading, TimedFigure, figure
 
-#: Percent of the time in which a kernel ran; MiB of frame buffer.
+#: The percentage of time in which a kernel ran, and the used frame buffer in MiB.
 UTILIZATION, MEMORY = NAMES = ("DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_DEV_FB_USED")
 _MIB = 1 << 20
 #: DCGM gives a value near 2^63 for what it cannot measure (``DCGM_INT64_BLANK``).
 _BLANK = 2.0**62
-#: How exporters are labelled: by NVIDIA's operator, by the exporter's own chart.
+#: Selectors of exporter pods, by the labels of NVIDIA's operator and of the exporter's own chart.
 SELECTORS = ("app=nvidia-dcgm-exporter", "app.kubernetes.io/name=dcgm-exporter")
 _PORT = 9400
-#: Where NVIDIA's operator puts it.
+#: The namespace in which NVIDIA's operator runs the exporter.
 NAMESPACE = "gpu-operator"
-#: Of a node with 16 GPUs, each in 7 parts, there are some hundred lines.
+#: A node with 16 GPUs, each split into 7 instances, has some hundred lines.
 LIMITS_OF_ANSWER = expositions.ExpositionLimits(size_bytes=8 << 20, lines=2_000)
 
 _Lines = dict[tuple[str, ...], TimedFigure]
@@ -39,14 +39,20 @@ class Exporter(NamedTuple):
 
 
 def exporter(pod: Mapping[str, Any]) -> Exporter:
-    """Return the exporter in a pod, as the API has it, that one of `SELECTORS` found."""
+    """Return the exporter that runs in a pod of the API, found by one of `SELECTORS`."""
     return Exporter(Pod(pod["metadata"]["namespace"], pod["metadata"]["name"]), _PORT)
 
 
 async def read(
     server: ApiServer, exporter: Exporter, at: float, pods: Collection[Pod]
 ) -> dict[Pod, PodReading]:
-    """Ask an exporter, through the API server, at a time, for the pods on its node.
+    """Ask an exporter, through the API server, for readings of the pods on its node.
+
+    Args:
+        server: the API server.
+        exporter: the exporter.
+        at: the time of lines without a time (Unix seconds).
+        pods: the pods to read.
 
     Raises:
         EngineError: the API server refused, does not reach the pod, or the answer is too large.
@@ -59,15 +65,15 @@ async def read(
 
 
 def parse(text: str, at: float) -> dict[Pod, PodReading]:
-    """Return what an exposition, asked for at a time (Unix seconds), says of the GPUs of replicas.
+    """Return the readings of replicas' GPUs in an exposition that was requested at ``at`` (Unix seconds).
 
-    Of the same GPU said twice the newer line counts.
+    If a metric of a GPU occurs twice, the newer line counts.
     """
     return expositions.parsed(_Gathered(), text, NAMES, at)
 
 
 class _Gathered:
-    """What lines have said so far of the GPUs of replicas."""
+    """Collects the lines about the GPUs of replicas."""
 
     def __init__(self) -> None:
         self._by_pod: dict[Pod, _Lines] = {}

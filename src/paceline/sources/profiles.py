@@ -1,8 +1,8 @@
-"""Profiles that agents had TensorFlow take of their servers: those of one moment are steps of trainers.
+"""Reads profiles of TensorFlow servers that agents requested: those of one moment give the steps of trainers.
 
-A file is what the profiler of one process wrote, an ``XSpace``, compressed by gzip. Of the message only what
-is made use of is declared here, with TensorFlow's numbers of fields (``xplane.proto``). Where there was
-nothing to profile, a file is a JSON object with the ``error``. Needs protobuf.
+A file is the output of the profiler of one process, an ``XSpace``, compressed with gzip. This module declares
+only the used fields of the message, with TensorFlow's field numbers (``xplane.proto``). If there was nothing
+to profile, the file is a JSON object with the ``error``. Needs protobuf.
 """
 
 from __future__ import annotations
@@ -27,10 +27,11 @@ from paceline.sources import protobufs
 from paceline.sources.refusals import TraceRefused
 from paceline.tracing import layer_names, profiles, step_stats
 
-#: What is no profile should not fill memory: a second of a busy server has some megabytes.
+#: The largest unpacked profile, so that a wrong file does not fill memory: a second of a busy server has some
+#: megabytes.
 MAX_BYTES = 256 * 1024 * 1024
-#: So many steps are read of each trainer, from the middle of a profile. Steps overlap, so at either end a
-#: message or two may be counted that belong to the next one: of many steps that is little.
+#: The number of steps that are read of each trainer, from the middle of a profile. Steps overlap, so at
+#: either end a message or two of a neighbouring step may be counted: over many steps the error is small.
 STEPS = 20
 _MOST_REASON = 10_000
 _NAME = re.compile(r"(?P<role>[a-z]+)-(?P<index>\d{1,9})\.(?P<attempt>\d{1,9})\.profile", re.ASCII)
@@ -66,13 +67,13 @@ _MESSAGES: protobufs.Messages = {
 
 @functools.cache
 def space_class() -> Any:
-    """Return the class of such messages."""
+    """Return the class of ``XSpace`` messages."""
     return protobufs.message_class(_MESSAGES, "XSpace")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ProfileReading:
-    """What profiles of one moment say; fields as in ``traces.TraceReading``."""
+    """The contents of the profiles of one moment; fields as in ``traces.TraceReading``."""
 
     traces: list[Trace] = dataclasses.field(default_factory=list)
     broken: list[str] = dataclasses.field(default_factory=list)
@@ -80,12 +81,12 @@ class ProfileReading:
 
 
 def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> ProfileReading:
-    """Return the steps of each trainer that made some while profiles of one moment were taken.
+    """Return the steps of each trainer that made steps while the profiles of one moment were taken.
 
     Args:
-        paths: files by the name of a replica and its attempt, such as ``worker-0.1.profile``, in a folder
-            that is called after the moment.
-        variables: of the model; what is not among them is called after the layer that reads it.
+        paths: files named after a replica and its attempt, such as ``worker-0.1.profile``, in a folder named
+            after the moment.
+        variables: the variables of the model; other variables are named after the layer that reads them.
     """
     found, spaces, attempts, at = ProfileReading(), {}, {}, 0.0
     for path in paths:

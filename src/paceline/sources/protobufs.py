@@ -1,6 +1,6 @@
-"""Classes for messages of TensorFlow, declared by the few fields that are read. Needs protobuf.
+"""Builds classes for TensorFlow's protobuf messages from declarations of the few fields that are read.
 
-So TensorFlow, whose own classes these are, need not be installed where its messages are read.
+So TensorFlow, which defines the messages, need not be installed. Needs protobuf.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _TYPES = {
     "string": _FIELD.TYPE_STRING,
     "bytes": _FIELD.TYPE_BYTES,
 }
-#: Before a type: a list of it, a map to it from a whole number, one of several of which one is there.
+#: Prefixes of a type: a list of it, a map from integers to it, a member of a oneof group.
 LIST, MAP, ONE_OF = "list ", "map ", "one "
 
 Messages = Mapping[str, Mapping[str, tuple[int, str]]]
@@ -27,11 +27,12 @@ Messages = Mapping[str, Mapping[str, tuple[int, str]]]
 
 
 def message_class(messages: Messages, name: str) -> Any:
-    """Return the class of one of the messages.
+    """Return the class of a message.
 
     Args:
-        messages: it and those that it contains.
-        name: of it; a field of ``ONE_OF`` belongs to the group ``value``.
+        messages: the message and the messages that it contains; their fields with ``ONE_OF`` form the oneof
+            group ``value``.
+        name: the name of the message.
     """
     package = f"paceline.{name}"
     file = descriptor_pb2.FileDescriptorProto(name=f"{package}.proto", package=package, syntax="proto3")

@@ -1,8 +1,8 @@
-"""What is read of a pod from outside at one time, and the sample that two such readings make.
+"""Readings of a pod from outside, and the sample that results from two successive readings.
 
-cAdvisor gives counters as they stand, each with the time at which it was read there: CPU, memory and network
-of one pod are often some seconds apart, and all of them are older than the question. Counts within an
-interval are differences of two readings, each over its own time.
+cAdvisor reports the values of counters, each with the time at which it was read: the CPU, memory and network
+of a pod are often some seconds apart, and all are older than the request. Counts within an interval are the
+differences of two readings, each over its own time.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from paceline.model.roles import ReplicaId
 
 
 class Pod(NamedTuple):
-    """Which pod."""
+    """The namespace and name of a pod."""
 
     namespace: str
     name: str
 
 
 class TimedFigure(NamedTuple):
-    """A number, and when (Unix seconds) it was so."""
+    """A number, and the time at which it was measured (Unix seconds)."""
 
     value: float
     at: float
@@ -31,21 +31,21 @@ class TimedFigure(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PodReading:
-    """What is said of the replica in a pod; None: it is not said.
+    """What was measured of the replica in a pod; a value of None was not reported.
 
-    The container of the replica alone counts, but for the network, which all containers of a pod share.
+    Only the container of the replica counts, except for the network, which all containers of a pod share.
 
     Attributes:
         cpu_seconds: CPU time since the container began.
-        throttled_seconds: time that it was kept from the CPU by its limit, since it began.
-        network_received_bytes: since the pod began.
-        network_sent_bytes: since the pod began.
-        memory_bytes: the working set: what is used, less files that could be dropped.
-        threads: how many there are.
-        cpu_limit_cores: the limit, not a measurement: it has no time.
-        memory_limit_bytes: likewise.
-        gpu_utilization: 0 to 1, the mean of the pod's GPUs.
-        gpu_memory_bytes: of all of the pod's GPUs.
+        throttled_seconds: time that the container was throttled by its CPU limit, since it began.
+        network_received_bytes: bytes received since the pod began.
+        network_sent_bytes: bytes sent since the pod began.
+        memory_bytes: the working set: the used memory without files that could be dropped.
+        threads: the number of threads.
+        cpu_limit_cores: the CPU limit; it is no measurement and has no time.
+        memory_limit_bytes: the memory limit, likewise.
+        gpu_utilization: the mean utilization of the pod's GPUs, 0 to 1.
+        gpu_memory_bytes: the used memory of all of the pod's GPUs.
     """
 
     cpu_seconds: TimedFigure | None = None
@@ -61,10 +61,10 @@ class PodReading:
 
     @property
     def at(self) -> float | None:
-        """The time of the newest figure; None when there is none.
+        """The time of the newest figure; None: there is no figure.
 
-        GPUs are measured when they are asked for, whether or not cAdvisor has looked again meanwhile. So
-        their time counts only where there is nothing else.
+        GPUs are measured at each request, whether or not cAdvisor has new measurements. So the time of the
+        GPUs counts only if there is nothing else.
         """
         of_container = (
             self.cpu_seconds, self.throttled_seconds, self.network_received_bytes, self.network_sent_bytes,
@@ -78,7 +78,7 @@ class PodReading:
 
 
 def figure(value: object, at: float) -> TimedFigure | None:
-    """Return a figure; None unless it is a number that can be meant."""
+    """Return a figure; None unless the value is a number in the valid range."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -91,12 +91,13 @@ def figure(value: object, at: float) -> TimedFigure | None:
 def sample(before: PodReading, after: PodReading, *, replica: ReplicaId, attempt: int) -> Sample | None:
     """Return what was measured of an attempt between two readings.
 
-    Counts whose own time differs from that between the readings are brought to it, so rates stay what they
-    are. A counter that went back began anew (the container was replaced): that interval is not measured.
+    Counts over another time than the interval between the readings are scaled to the interval, so that their
+    rates stay the same. A counter that decreased was reset (the container was replaced): its interval is not
+    measured.
 
     Returns:
-        The sample; None when the second reading is not newer than the first: cAdvisor answers from a cache,
-        so keep the first one.
+        The sample; None if the second reading is not newer than the first. Then cAdvisor has answered from
+        its cache, and the caller keeps the first reading.
     """
     if before.at is None or after.at is None or after.at <= before.at:
         return None

@@ -1,7 +1,7 @@
-"""A file that says why there is no trace, in the place of one."""
+"""The error for a file that contains the reason why there is no trace, instead of a trace."""
 
 from __future__ import annotations
 
 
 class TraceRefused(ValueError):
-    """There is nothing to trace or to profile; the text says why."""
+    """There was nothing to trace or to profile; the message says why."""

@@ -1,4 +1,4 @@
-"""What agents write: one JSON object a line (``docs/agent-protocol.md``), read on from where one stopped."""
+"""Reads the spools of agents from an offset: one JSON object a line (``docs/agent-protocol.md``)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from paceline.model.measures.samples import CURRENT_ATTEMPT, EvaluationReport, S
 from paceline.model.roles import ReplicaId
 from paceline.model.variables.cures import CureOutcome
 
-#: A reader takes at most so much at once, so that a spool that grew for hours does not fill memory.
+#: The most bytes that are read at once, so that a spool that grew for hours does not fill memory.
 MAX_READ_BYTES = 4 * 1024 * 1024
-#: Of what an agent or the instrumentation says.
+#: The longest message of an agent or of the instrumentation; the rest is cut off.
 MOST_CHARACTERS = 1000
 _MOST_NOTES = 20
 
@@ -26,13 +26,13 @@ _Record = TypeVar("_Record", Sample, StepReport, EvaluationReport)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SpoolReading:
-    """What a spool held from one offset to the next.
+    """The records of a spool between two offsets.
 
     Attributes:
         offset: where the next reading begins, in bytes; only whole lines are taken.
-        started: whether the agent said that its command runs.
-        ended: whether it said that its command has ended: nothing comes after that.
-        broken: lines that are no record; they are counted, not kept.
+        started: whether the agent reported that its command runs.
+        ended: whether the agent reported that its command has ended: nothing comes after that.
+        broken: the number of lines that are not records; they are not kept.
     """
 
     offset: int
@@ -45,7 +45,7 @@ class SpoolReading:
     broken: int = 0
 
     def moved(self, seconds: float) -> SpoolReading:
-        """Return what was written by a clock that is so many seconds behind; less than 0: ahead."""
+        """Return the reading corrected for a clock that is a number of seconds behind; below 0: ahead."""
         if not seconds:
             return self
         return dataclasses.replace(
@@ -65,7 +65,7 @@ def _moved(records: tuple[_Timed, ...], seconds: float) -> tuple[_Timed, ...]:
 
 
 def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> SpoolReading:
-    """Return what an agent has written since ``offset``; an empty reading when there is no file yet."""
+    """Return what an agent has written since ``offset``; an empty reading if there is no file yet."""
     try:
         with path.open("rb") as file:
             file.seek(offset)
@@ -77,13 +77,13 @@ def read(path: Path, *, replica: ReplicaId, attempt: int, offset: int) -> SpoolR
 
 
 def whole_lines(data: bytes, *, is_full: bool) -> bytes:
-    """Return the lines of a stretch that have an end; all of it when it is full of a line that has none."""
+    """Return the complete lines of a stretch; all of it if it is full and contains no line end."""
     end = data.rfind(b"\n") + 1
     return data if end == 0 and is_full else data[:end]
 
 
 def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> SpoolReading:
-    """Return the records in whole lines of a spool; a line that is no record is counted as broken."""
+    """Return the records in whole lines of a spool; a line that is not a record counts as broken."""
     found: dict[str, list[Any]] = {"sample": [], "step": [], "evaluation": []}
     happened: list[JobEvent] = []
     started = ended = False
@@ -106,7 +106,7 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Spoo
                 case str() as kind if kind in _EVENTS:
                     happened.append(_EVENTS[kind](record, replica, attempt))
                 case "exited":
-                    # Why is in the exit file too, and the engine reports it when all is gone.
+                    # The exit file has the reason, too; the engine reports it when all processes are gone.
                     ended = True
                 case _:
                     broken += 1
@@ -133,7 +133,11 @@ def _object(line: bytes) -> Mapping[str, Any]:
 
 
 def _trainer(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> tuple[ReplicaId, int]:
-    """Return whose steps a report is of: a coordinator tells those of its workers."""
+    """Return the trainer of a step report: a coordinator also reports the steps of its workers.
+
+    Raises:
+        ValueError: the report names no valid replica.
+    """
     named = record.get("replica")
     if named is None or named == str(replica):
         return replica, attempt
@@ -168,7 +172,7 @@ def _said(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEve
 
 
 def _changed(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
-    """Return what a cure says of itself; raises as `_cured` does."""
+    """Return the event of a cure's outcome; raises as `_cured` does."""
     return _said({**record, "type": CURED, "message": str(_cured(record))}, replica, attempt)
 
 
@@ -179,10 +183,10 @@ def _fact(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEve
 
 
 def _standing(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> JobEvent:
-    """Return what a trainer does while it makes no step, as of since when.
+    """Return the event of what a trainer does while it makes no step, at the time when it began to.
 
     Raises:
-        ValueError: it is nothing that is known.
+        ValueError: the activity is unknown.
     """
     message = standings.text(str(record.get("doing")), str(record.get("where") or ""))
     at = outside.moment(record.get("since"))
@@ -190,10 +194,10 @@ def _standing(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Jo
 
 
 def _cured(record: Mapping[str, Any]) -> CureOutcome:
-    """Return what a cure says of itself.
+    """Return the outcome that a cure reports.
 
     Raises:
-        ValueError: it says nothing that is known.
+        ValueError: the outcome is unknown.
     """
     outcome = record.get("outcome")
     if outcome not in ("applied", "refused"):
@@ -218,7 +222,7 @@ def _started(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> Job
     return JobEvent(at=at, kind="started", message=message, replica=replica, attempt=attempt)
 
 
-#: How records become events, by their type.
+#: The functions that turn records into events, by the type of the record.
 _EVENTS: Mapping[str, Callable[[Mapping[str, Any], ReplicaId, int], JobEvent]] = {
     **dict.fromkeys(("note", "instrumentation", "output", "outlived", "misread", "left"), _said),
     "cure": _changed,

@@ -1,10 +1,10 @@
-"""Steps that were traced in scripts of others: what TensorFlow gave of them, as the instrumentation wrote it.
+"""Reads TensorFlow's traces of steps of scripts without the training library, written by the instrumentation.
 
-A file is a ZIP archive of ``step.pb``, a serialized ``RunMetadata``, and ``context.json``; where there is no
-step to trace, of the latter alone, with the ``error``. Of the message
-only what is made use of is declared here, with TensorFlow's numbers of fields (``tensorflow/core/framework``:
-``step_stats.proto``, ``tensor_description.proto``, ``allocation_description.proto``;
-``tensorflow/core/protobuf/config.proto``). So TensorFlow is not needed. Needs protobuf.
+A file is a ZIP archive of ``step.pb``, a serialized ``RunMetadata``, and ``context.json``. If there was no
+step to trace, it has only ``context.json``, with the ``error``. This module declares only the used fields
+of the message, with TensorFlow's field numbers (``tensorflow/core/framework``: ``step_stats.proto``,
+``tensor_description.proto``, ``allocation_description.proto``; ``tensorflow/core/protobuf/config.proto``). So
+it needs protobuf, but not TensorFlow.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from paceline.sources import protobufs
 from paceline.sources.refusals import TraceRefused
 from paceline.tracing import step_stats
 
-#: What is not a trace of ours should not fill memory: a step of 10,000 operations has some megabytes.
+#: The largest member of an archive, so that a wrong file does not fill memory: a step of 10,000 operations
+#: has some megabytes.
 MAX_BYTES = 256 * 1024 * 1024
 _MESSAGES: protobufs.Messages = {
     "AllocationDescription": {"requested_bytes": (1, "int64"), "allocated_bytes": (2, "int64")},
@@ -49,7 +50,7 @@ _MESSAGES: protobufs.Messages = {
 
 @functools.cache
 def _metadata_class() -> Any:
-    """Return the class of such messages."""
+    """Return the class of ``RunMetadata`` messages."""
     return protobufs.message_class(_MESSAGES, "RunMetadata")
 
 
@@ -57,8 +58,8 @@ def read(path: Path) -> Trace:
     """Return the trace of a file.
 
     Raises:
-        Refused: it says why there is no trace.
-        ValueError: it cannot be read, or is no trace, and why.
+        TraceRefused: the file says why there is no trace.
+        ValueError: the file cannot be read, or is not a trace.
     """
     try:
         with zipfile.ZipFile(path) as archive:

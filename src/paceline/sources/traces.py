@@ -1,5 +1,7 @@
-"""Traces that are in a run's folder: Parquet of the training library, what TensorFlow gave of a step
-(`traced_steps`), or what its profiler saw (`profiles`). Needs pyarrow or protobuf.
+"""Reads the traces in a run's folder.
+
+They are Parquet files of the training library, TensorFlow's traces of single steps (`traced_steps`) or the
+output of its profiler (`profiles`). Needs pyarrow or protobuf.
 """
 
 from __future__ import annotations
@@ -23,13 +25,13 @@ class TraceReading:
     """The traces of one moment, by trainer.
 
     Attributes:
-        name: the moment.
-        folder: of the files.
-        traces: what was read.
-        broken: what could not be read, and why.
-        refused: why a replica has none, by its name: it answered that there is nothing to trace.
-        missing: trainers that were asked just now and have left no whole step.
-        silent: replicas that were to be profiled just now and have left nothing.
+        name: the name of the moment.
+        folder: the folder of the files.
+        traces: the traces that were read.
+        broken: messages on the files that could not be read.
+        refused: by the name of a replica that answered that there is nothing to trace, the reason.
+        missing: trainers that were just asked for a trace and have written no whole step.
+        silent: replicas that were just asked for a profile and have written nothing.
     """
 
     name: str
@@ -41,7 +43,7 @@ class TraceReading:
     silent: tuple[str, ...] = ()
 
     def why_none(self) -> str:
-        """Return in parentheses why replicas have none; those of one reason together; empty: none says it."""
+        """Return in parentheses why replicas have no trace, grouped by reason; empty: no reason is known."""
         alike: dict[str, list[str]] = {}
         for replica, reason in sorted(self.refused.items()):
             alike.setdefault(reason, []).append(replica)
@@ -59,7 +61,7 @@ def _is_trace(path: Path) -> bool:
 
 
 def files(run: Path, name: str) -> list[Path]:
-    """Return the files of a trace: of each replica those of its last attempt, its step and its profile."""
+    """Return the files of a trace: the latest attempt's traced step and profile of each replica."""
     found: dict[tuple[str, bool], tuple[int, Path]] = {}
     for path in filter(_is_trace, (run / traces.FOLDER / name).glob("*")):
         replica, _, attempt = path.stem.rpartition(".")
@@ -70,9 +72,9 @@ def files(run: Path, name: str) -> list[Path]:
 
 
 def read(run: Path, name: str) -> TraceReading:
-    """Return the traces of one moment; a file that is corrupt is left out and mentioned.
+    """Return the traces of one moment; a corrupt file is left out and listed as broken.
 
-    Where a trainer has left a step of its own, which has bytes, its profile adds nothing.
+    If a trainer has written a traced step, which includes sizes in bytes, its profile is not used.
     """
     found: dict[str, Trace] = {}
     broken: list[str] = []
@@ -107,7 +109,7 @@ def read(run: Path, name: str) -> TraceReading:
 
 
 def _variables(run: Path) -> tuple[Variable, ...]:
-    """Return the variables that a trainer has described; none, where none has or the file is wrong."""
+    """Return the variables that a trainer has recorded; none if there is no file, or the file is wrong."""
     try:
         return variable_files.load_variables(run / traces.VARIABLES)
     except PacelineError:
@@ -118,8 +120,8 @@ def read_file(path: Path) -> Trace:
     """Return the trace of a file.
 
     Raises:
-        Refused: it says why there is no trace.
-        ValueError: it cannot be read, or is no trace, and why.
+        TraceRefused: the file says why there is no trace.
+        ValueError: the file cannot be read, or is not a trace.
     """
     if path.suffix == traces.GIVEN:
         from paceline.sources import traced_steps

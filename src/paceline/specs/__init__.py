@@ -1,8 +1,8 @@
 """Job files: from YAML to `JobSpec` and back, with every error at its line and column.
 
-``documents`` reads YAML and remembers places, ``shapes`` and ``fields`` say what a job file may hold,
-``conversions`` makes the `JobSpec`, ``files`` joins these. ``schemas``, ``templates`` and ``dumping`` go the
-other way.
+``documents`` reads YAML and remembers places, ``shapes`` and ``fields`` define what a job file may hold,
+``conversions`` makes the `JobSpec`, and ``files`` connects these steps. ``schemas``, ``templates`` and
+``dumping`` go the other way.
 """
 
 from paceline.specs.job_file.dumping import dump_job, source_of

@@ -1,4 +1,4 @@
-"""Where runs and what was measured of them are kept: SQLite in a file by default, PostgreSQL by URL."""
+"""Storage of runs and their measurements: a SQLite file by default, PostgreSQL by URL."""
 
 from __future__ import annotations
 

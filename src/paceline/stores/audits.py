@@ -1,4 +1,7 @@
-"""Who changed what through a server; nothing of it is ever changed or removed with a job, only with age."""
+"""The audit log of changes made through a server.
+
+Entries are never changed. They outlive their jobs: only their age or their number removes them.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,10 @@ from paceline.stores import rows, tables
 
 
 class Audits(rows.StorePart):
-    """What was changed through a server."""
+    """The audit log of a store."""
 
     def append_audit(self, audit: audits.Audit) -> None:
-        """Keep who changed what.
+        """Store an audit entry.
 
         Raises:
             StoreError: the store cannot be written.
@@ -23,10 +26,14 @@ class Audits(rows.StorePart):
             connection.execute(sa.insert(tables.audits).values(dataclasses.asdict(audit)))
 
     def forget_audits(self, *, before: float, most: int) -> int:
-        """Remove who changed what before a moment (Unix seconds), and the oldest beyond a number.
+        """Remove the entries from before a time (Unix seconds), and the oldest entries above a number.
+
+        Args:
+            before: entries from before this time are removed.
+            most: how many entries are kept at most.
 
         Returns:
-            How many were removed.
+            How many entries were removed.
 
         Raises:
             StoreError: the store cannot be written.
@@ -47,13 +54,13 @@ class Audits(rows.StorePart):
         limit: int = 100,
         before_id: int | None = None,
     ) -> list[tuple[int, audits.Audit]]:
-        """Return who changed what, the latest first, each with its number.
+        """Return audit entries, the latest first, each with its number.
 
         Args:
-            scope: only of jobs whose runs' names begin so.
-            job: only of this one; None: of all.
-            limit: at most so many.
-            before_id: only what has a lower number: to page on, the caller gives the lowest that it has seen.
+            scope: only entries of this scope: the prefix of a namespace's run names in the store.
+            job: only entries of this job; None: entries of all jobs.
+            limit: maximum number of entries.
+            before_id: only entries with a lower number. To get the next page, pass the lowest number seen.
 
         Raises:
             StoreError: the store cannot be read.

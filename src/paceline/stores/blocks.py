@@ -1,16 +1,17 @@
-"""Many measurements of one replica and attempt as a few thousand bytes.
+"""Blocks: many measurements of one replica and attempt, packed into a few thousand bytes.
 
-Columns are packed one by one. A column's numbers become whole ones (see `precisions`); of these, or of their
-differences where those are smaller, the middle is taken away; and what is left is laid out plane by plane,
-all low bytes first, since the higher ones of similar numbers are alike. Each plane is deflated where that
-makes it shorter: noise stays as it is and costs about a byte for each number, all else nearly nothing.
+Each column is packed separately. Its numbers become integer codes (see `precisions`). A base near their
+median is subtracted from the codes, or from the differences of successive codes if these are smaller. The
+residues are stored plane by plane, all low bytes first, because the high bytes of similar numbers are alike.
+A plane is deflated if that makes it shorter: noise does not compress and costs about a byte per number, and
+everything else costs almost nothing.
 
-The bytes: a version, a checksum (CRC-32) of the rest, the number of rows, the columns. A column: the number
-of its field, its form (below), its decimals or unit, its digits, a plane that says which rows have a number
-where not all have, base, first number where it holds differences, width in bytes, planes. Where numbers are
-kept exactly, they are one plane of 8 bytes each behind the form. A plane is its length and that many bytes;
-none stands for zeros. Whole numbers are written as in Protocol Buffers (varint, ZigZag). A field that is None
-throughout is left out.
+Layout of a block: version, CRC-32 checksum of the rest, number of rows, columns. Layout of a column: number
+of its field, form (flags, see below), decimals or unit, digits, presence plane if some rows have no number,
+base, first number if the column holds differences, width in bytes, planes. A column that is stored exactly
+has one plane of 8 bytes a number behind its form and presence plane. A plane is its length and that many
+bytes; length 0 stands for zeros. Integers are encoded as in Protocol Buffers (varint, ZigZag). A field that
+is None in every row is omitted.
 """
 
 from __future__ import annotations
@@ -26,37 +27,38 @@ from typing import Any, NamedTuple
 
 from paceline.stores import precisions
 
-#: The numbers of each field, in the same order; None where it was not measured.
+#: The numbers of each field, all in the same row order; None where a field was not measured.
 Columns = Mapping[str, Sequence[Any]]
 
 VERSION = 1
-#: Paceline packs fewer rows; more are the mark of a damaged block.
+#: Paceline packs fewer rows into a block; a block that claims more is damaged.
 MOST_ROWS = 1 << 16
 
 _FLOATS, _EXACT, _DIFFERENCES, _GAPS = 1, 2, 4, 8
 _FIELDS = {precision.number: name for name, precision in precisions.PRECISIONS.items()}
 _TYPES = {2: "h", 4: "i", 8: "q"}
 _HEAD_BYTES = 5
-#: Numbers of more bytes beyond their base seldom are the same as others of the block.
+#: Residues of more bytes seldom repeat within a block, so a lookup table of their numbers would not pay.
 _WIDE_BYTES = 1
 _BASES = 64
-#: Differences take longer to read, so they must be that much smaller.
+#: Differences take longer to read, so they are used only if their size is below this fraction.
 _MUCH = 0.9
-#: Of deflate: no block reaches further back, and it packs faster than with the largest.
+#: Window of deflate: no block needs a larger one, and packing is faster than with the largest.
 _WINDOW_BITS = 12
-#: Looking for repetitions, or not: among noise there are only false ones.
+#: Deflate with and without a search for repetitions: in noise, repetitions are only coincidences.
 _STRATEGIES = (zlib.Z_DEFAULT_STRATEGY, zlib.Z_HUFFMAN_ONLY)
 
 
 class Damaged(ValueError):
-    """Bytes are no block, or no longer the block that was packed."""
+    """The bytes are not a block, or differ from the block that was packed."""
 
 
 def pack(columns: Columns) -> bytes:
     """Return columns of equal length as a block.
 
     Args:
-        columns: by fields that have a precision; numbers have at most 64 bits, ``at`` has no None.
+        columns: the columns by field name. Every field has a precision, numbers have at most 64 bits, and
+            ``at`` has no None.
     """
     rows = len(columns["at"])
     body = bytearray(_whole(rows))
@@ -66,15 +68,15 @@ def pack(columns: Columns) -> bytes:
 
 
 def bounds(columns: Columns) -> tuple[float, float]:
-    """Return between which times measurements lie, packed or not (Unix seconds, whole ms)."""
+    """Return times (Unix seconds, whole ms) between which measurements lie, before and after packing."""
     return math.floor(min(columns["at"]) * 1000) / 1000, math.ceil(max(columns["at"]) * 1000) / 1000
 
 
 def unpack(block: bytes) -> dict[str, Sequence[Any]]:
-    """Return the columns of a block, without those that are None throughout.
+    """Return the columns of a block, without those that are None in every row.
 
     Raises:
-        Damaged: it is not a block, or not as it was packed.
+        Damaged: the bytes are not a block, or differ from the block that was packed.
     """
     if len(block) <= _HEAD_BYTES or block[0] != VERSION:
         raise Damaged(f"it is no block of version {VERSION}")
@@ -91,7 +93,11 @@ def unpack(block: bytes) -> dict[str, Sequence[Any]]:
 
 
 class _Residues(NamedTuple):
-    """Numbers as a column holds them: each is its residue and the base, or those added up from the first."""
+    """The codes of a column as it stores them.
+
+    A code is the base plus its residue. If there is a first code, base plus residue is the difference from
+    the code before.
+    """
 
     base: int
     first: int | None
@@ -100,7 +106,7 @@ class _Residues(NamedTuple):
 
 
 def _column(precision: precisions.Precision, numbers: Sequence[Any]) -> bytes:
-    """Return a column packed; nothing when all of it is None."""
+    """Return a packed column; empty if every number is None."""
     measured = numbers if None not in numbers else [number for number in numbers if number is not None]
     if not measured:
         return b""
@@ -127,7 +133,7 @@ def _column(precision: precisions.Precision, numbers: Sequence[Any]) -> bytes:
 
 
 def _codes(precision: precisions.Precision, measured: Sequence[Any]) -> Sequence[int] | None:
-    """Return the codes of numbers; None when they are to be kept exactly."""
+    """Return the codes of numbers; None if the numbers have to be stored exactly."""
     digits = precision.digits
     if precision.decimals is None:
         bits = precision.unit_bits
@@ -142,7 +148,10 @@ def _codes(precision: precisions.Precision, measured: Sequence[Any]) -> Sequence
 
 
 def _residues(codes: Sequence[int]) -> _Residues | None:
-    """Return codes, or their differences if those are much smaller; None when 64 bits do not hold them."""
+    """Return the residues of codes, or of their differences if these are much smaller.
+
+    Return None if a residue does not fit into 64 bits.
+    """
     differences = [after - before for before, after in itertools.pairwise(codes)]
     middle, step = (statistics.median_low(of) if of else 0 for of in (codes, differences))
     if _size(differences, step) < _MUCH * _size(codes, middle):
@@ -155,20 +164,20 @@ def _residues(codes: Sequence[int]) -> _Residues | None:
 
 
 def _size(numbers: Sequence[int], middle: int) -> int:
-    """Return about how many bits numbers need."""
+    """Return about how many bits the distances of numbers from their middle need."""
     return sum((number - middle).bit_length() for number in numbers)
 
 
 def _width(numbers: Sequence[int], middle: int) -> tuple[int, int]:
-    """Return what is taken away from numbers, and how many bytes of each are left; 9 when more than 8."""
+    """Return the base of numbers, and how many bytes a residue needs; 9 if more than 8."""
     least, most = min(numbers, default=0), max(numbers, default=0)
     if most == least:
         return least, 0
-    # Few bases, since what is beyond each is remembered.
+    # Rounded, so that there are few bases: readers cache the numbers for each base.
     base = least - least % _BASES
     if most - base < 256:
         return base, 1
-    # So that those near the middle have the same higher bytes.
+    # This base gives the numbers near the middle the same high bytes.
     base = middle - 128 - (middle - 128) % _BASES
     for width in (2, 4, 8):
         limit = 1 << (8 * width - 1)
@@ -178,7 +187,7 @@ def _width(numbers: Sequence[int], middle: int) -> tuple[int, int]:
 
 
 def _plane(data: bytes) -> bytes:
-    """Return bytes packed behind their length; none for zeros."""
+    """Return a plane: the length of its packed bytes, then the bytes; only the length 0 if all are zero."""
     if not any(data):
         return _whole(0)
     kept = min(data, *(_deflated(data, strategy) for strategy in _STRATEGIES), key=len)
@@ -191,7 +200,7 @@ def _deflated(data: bytes, strategy: int) -> bytes:
 
 
 def _little(numbers: array.array[Any]) -> array.array[Any]:
-    """Return numbers in the order of bytes in which they are stored, the low one first."""
+    """Return numbers in the byte order of blocks: little-endian."""
     if sys.byteorder == "big":
         numbers.byteswap()
     return numbers
@@ -211,7 +220,7 @@ def _signed(number: int) -> bytes:
 
 
 class _Reader:
-    """Reads the bytes of a block from a place on."""
+    """Reads the bytes of a block sequentially from an offset."""
 
     def __init__(self, data: bytes, place: int) -> None:
         self._data, self._place = data, place
@@ -275,7 +284,10 @@ def _columns(reader: _Reader, rows: int) -> Iterator[tuple[str, Sequence[Any]]]:
 def _measured(
     reader: _Reader, meaning: precisions.Meaning, count: int, *, differences: bool
 ) -> Sequence[int | float]:
-    """Return the numbers of a column; each pass over them counts, there are ten million in an hour."""
+    """Return the numbers of a column.
+
+    Each pass over the numbers costs time: an hour of a large job has ten million.
+    """
     base = reader.signed()
     first = reader.signed() if differences else 0
     width = reader.byte()
@@ -290,7 +302,7 @@ def _measured(
     if not differences:
         return _looked_up(beyond, residues)
     if meaning.decimals is None and not meaning.digits:
-        # Whole numbers may be added up as well as their codes.
+        # The codes of integers are proportional to them, so the integers themselves are summed.
         return list(itertools.accumulate(_looked_up(beyond, residues), initial=meaning.number(first)))
     codes = itertools.accumulate([base + residue for residue in residues], initial=first)
     if meaning.digits:
@@ -300,12 +312,12 @@ def _measured(
 
 
 def _looked_up(numbers: precisions.Numbers, codes: Iterable[int]) -> Sequence[int | float]:
-    """Return the numbers of codes, in half of the time that a loop takes."""
+    """Return the numbers of codes; takes half the time of a loop."""
     return list(map(numbers.__getitem__, codes))
 
 
 def _residual(reader: _Reader, width: int, count: int) -> Sequence[int]:
-    """Return what is left of codes without their base."""
+    """Return the residues of a column."""
     if width <= 1:
         return reader.plane(count) if width else bytes(count)
     planes = bytearray(count * width)

@@ -1,7 +1,7 @@
-"""Measurements of many intervals as those of fewer, longer ones.
+"""Combining the measurements of many intervals into fewer, longer intervals.
 
-A diagnosis of an hour needs no seconds. Columns are combined as they come out of blocks: only what is left
-becomes values, so that an hour of 220 replicas takes a second and not ten.
+A diagnosis of an hour does not need a resolution of seconds. Columns are combined as they come out of blocks,
+and only the combined rows become Python objects: an hour of 220 replicas takes one second instead of ten.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ _COUNTS = frozenset(
         "input_wait_seconds", "input_cpu_seconds", "all_reduce_seconds", "run_delay_seconds",
     )
 )  # fmt: skip
-#: Rows that become one: the first, and the one after the last.
+#: Rows that are combined into one: the index of the first, and the index after the last.
 _Span = tuple[int, int]
 _MEANS = frozenset(("cpu_cores", "neighbours_cpu_cores", "stolen_cpu_cores", "gpu_utilization"))
 
 
 def combined(columns: blocks.Columns, every_seconds: float) -> blocks.Columns:
-    """Return columns of one replica and attempt with a row for each so many seconds in which there are any.
+    """Return columns of one replica and attempt with one row for each window that has measurements.
 
-    An interval belongs to the stretch in which it ends: stretches end at multiples of ``every_seconds`` (Unix
-    time). Intervals are added; ``at`` is the last. Counts are added, means weighted by time, of all else the
-    last is kept. What was not measured is left out, and where a count was measured only in a part of the
-    time it is brought to the whole, so that a rate stays what it was; None is what was not measured at all.
-    Rows without an interval are not combined with rows that have one.
+    Windows end at multiples of ``every_seconds`` (Unix time); a row belongs to the window in which its
+    interval ends. Intervals and counts are summed, means are weighted by time, and every other field, ``at``
+    too, keeps its last value. Values that were not measured are ignored. A count that was measured in only a
+    part of the window is scaled up to the whole window, which keeps its rate. A field without any measurement
+    in a window is None. Rows without an interval are not combined with rows that have one.
 
     Args:
-        columns: in the order of time.
-        every_seconds: how long a stretch is.
+        columns: columns in the order of time.
+        every_seconds: length of a window.
     """
     spans = _spans(columns, every_seconds)
     seconds = columns.get("interval_seconds") or [None] * len(columns["at"])
@@ -71,7 +71,7 @@ def _spans(columns: blocks.Columns, every_seconds: float) -> list[_Span]:
 
 
 def _parts(span: _Span, seconds: Sequence[Any]) -> list[_Span]:
-    """Return a span cut where intervals begin or cease to be known."""
+    """Return a span, split where rows with an interval and rows without one meet."""
     found, start = [], span[0]
     for _, same in itertools.groupby(seconds[slice(*span)], key=lambda value: value is None):
         end = start + sum(1 for _ in same)
@@ -97,12 +97,12 @@ def _latest(numbers: Sequence[Any], _seconds: Sequence[Any], spans: Sequence[_Sp
 def _counts(numbers: Sequence[Any], seconds: Sequence[Any], spans: Sequence[_Span]) -> Sequence[Any]:
     try:
         return [sum(numbers[start:end]) for start, end in spans]
-    except TypeError:  # some are None; looking for that first would take as long as adding
+    except TypeError:  # some are None; checking first would take as long as the sums
         return [_count(numbers[start:end], seconds[start:end]) for start, end in spans]
 
 
 def _count(numbers: Sequence[Any], seconds: Sequence[Any]) -> int | float | None:
-    """Return the sum of counts, brought to the time of all of them."""
+    """Return the sum of counts, scaled up to the time of all rows."""
     measured = [(value, time) for value, time in zip(numbers, seconds, strict=True) if value is not None]
     if not measured:
         return None
@@ -126,7 +126,7 @@ def _means(numbers: Sequence[Any], seconds: Sequence[Any], spans: Sequence[_Span
 
 
 def _mean(numbers: Sequence[Any], seconds: Sequence[Any]) -> float | None:
-    """Return the mean over the time in which there is one."""
+    """Return the mean over the time in which the value was measured."""
     measured = [
         (value, time or 0.0) for value, time in zip(numbers, seconds, strict=True) if value is not None
     ]

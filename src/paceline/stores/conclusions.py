@@ -1,4 +1,4 @@
-"""What was found in each run when it had ended."""
+"""The conclusions of runs: the findings of the diagnosis made after a run has ended."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ class Conclusions(rows.StorePart):
     """The conclusions of a store's runs."""
 
     def conclude(self, name: str, conclusion: conclusions.Conclusion, digest: job_summaries.Digest) -> bool:
-        """Keep what was found in a run that has ended, and how it did; what was kept before stays.
+        """Store the conclusion and the digest of a run that has ended, unless it has a conclusion already.
 
         Returns:
-            Whether it was kept: not if the run goes on again, or has a conclusion already.
+            Whether they were stored: False if the run is running again or has a conclusion already.
 
         Raises:
             NotFound: there is no such run.
@@ -37,11 +37,11 @@ class Conclusions(rows.StorePart):
         return True
 
     def conclusion(self, name: str) -> conclusions.Conclusion | None:
-        """Return what was found in a run when it had ended; None: it goes on, or has no conclusion yet.
+        """Return the conclusion of a run; None if the run has not ended or has no conclusion yet.
 
         Raises:
             NotFound: there is no such run.
-            StoreError: the store cannot be read, or a newer program wrote it.
+            StoreError: the store cannot be read, or a newer program wrote the conclusion.
         """
         known = tables.conclusions.c
         with self._database.reading() as connection:
@@ -56,12 +56,12 @@ class Conclusions(rows.StorePart):
     def unconcluded(
         self, *, ended_before: float, engine: str | None = None, limit: int | None = None
     ) -> list[str]:
-        """Return runs that have ended and were not looked at since, those that ended last first.
+        """Return the names of runs that have ended and have no conclusion, the latest end first.
 
         Args:
-            engine: only runs of this one; None: of all.
-            ended_before: only runs that had ended then (Unix seconds).
-            limit: at most so many; None: all.
+            ended_before: only runs that ended at or before this time (Unix seconds).
+            engine: only runs of this engine; None: runs of all engines.
+            limit: maximum number of runs; None: no maximum.
 
         Raises:
             StoreError: the store cannot be read.
@@ -85,7 +85,7 @@ class Conclusions(rows.StorePart):
 
 
 def insert(connection: sa.Connection, run: int, conclusion: conclusions.Conclusion) -> None:
-    """Insert what was found in a run, within a transaction."""
+    """Insert the conclusion of a run, within the caller's transaction."""
     encoded = encodings.encode(conclusion.explanation)
     values = {"at": conclusion.at, "version": conclusion.version, "explanation": encoded}
     connection.execute(sa.insert(tables.conclusions).values(run_id=run, **values))

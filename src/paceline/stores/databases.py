@@ -1,9 +1,9 @@
 """Opening a database: its settings, its schema, its transactions.
 
-Alembic takes longer to import than most commands take to run, so it is imported only when the schema is not
-the newest one, which one query tells. A process that finds an old or empty database migrates it within one
-transaction that holds the database's own lock, and looks again once it has that lock: two processes that
-open a new store at once make its tables once.
+Alembic takes longer to import than most commands take to run. It is imported only if the schema is not the
+newest, which one query finds out. A process that finds an old or empty database migrates it in one
+transaction that holds the database's own lock, and checks the schema again once it has the lock. Two
+processes that open a new store at the same time therefore create its tables only once.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import sqlalchemy as sa
 from paceline import errors
 from paceline.stores import failures
 
-#: The newest revision in ``migrations/``; a test holds them together.
+#: The newest revision in ``migrations/``; a test checks that they agree.
 HEAD = "0013"
 VERSION_TABLE = "paceline_schema"
 
@@ -35,23 +35,24 @@ class Database:
     """A database whose schema is the newest one.
 
     Args:
-        engine: where connections come from.
-        place: what people call it, without a password.
+        engine: the SQLAlchemy engine that makes connections.
+        place: name of the database in messages: its file, or its URL without the password.
     """
 
     def __init__(self, engine: sa.Engine, place: str) -> None:
         self.place = place
         self._engine = engine
         self._writer = engine.execution_options(paceline_writes=True)
-        # Measurements move from one table into another: who reads both must see one state. SQLite sees to it.
+        # Measurements move from one table to another, so a reader of both must see one state.
+        # SQLite guarantees this by itself.
         several = engine.dialect.name == "postgresql"
         self._reader = engine.execution_options(isolation_level="REPEATABLE READ") if several else engine
-        # SQLite has one writer. Who waits for it looks again and again: of many one may never meet it free.
+        # SQLite allows one writer and lets the others poll. Among many pollers, one may never get its turn.
         self._turn = contextlib.nullcontext() if several else threading.RLock()
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Give a connection that sees one state of the database.
+        """Provide a connection that sees one consistent state of the database.
 
         Raises:
             StoreError: the database failed.
@@ -61,7 +62,7 @@ class Database:
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Give a connection whose changes all happen when the block ends, or none of them.
+        """Provide a connection whose changes are committed together when the block ends, or not at all.
 
         Raises:
             StoreError: the database failed; nothing was changed.
@@ -70,17 +71,17 @@ class Database:
             yield connection
 
     def bytewise(self, column: sa.ColumnElement[str]) -> sa.ColumnElement[str]:
-        """Let a text be sorted by its code points, whatever the language of the database."""
+        """Return a text column that sorts by code point, whatever the locale of the database."""
         return sa.collate(column, "C") if self._engine.dialect.name == "postgresql" else column
 
     def close(self) -> None:
-        """Close every connection; one that is in use, by another thread, when it is given back."""
+        """Close every connection; a connection that another thread uses is closed when it is returned."""
         sa.event.listen(self._engine, "checkin", _close)
         self._engine.dispose()
 
 
 def _close(_connection: object, entry: sa.pool.ConnectionPoolEntry) -> None:
-    """Close a connection that is given back; a pool that is gone would leave that to the collector."""
+    """Close a connection that is returned; a disposed pool would leave it to the garbage collector."""
     entry.close()
 
 
@@ -91,8 +92,8 @@ def open_database(url: str) -> Database:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db`` or ``postgresql://user@host/name``.
 
     Raises:
-        StoreError: the URL is wrong, or the database cannot be opened, has a schema that this program does
-            not know, or is not a database at all.
+        StoreError: the URL is wrong, the database cannot be opened, this program does not know its schema,
+            or the file is not a database.
     """
     parsed = _parse(url)
     local = parsed.get_backend_name() == "sqlite"
@@ -111,7 +112,7 @@ def open_database(url: str) -> Database:
 
 
 def _parse(url: str) -> sa.URL:
-    """Return the parts of a URL, with the driver that is used for its kind of database."""
+    """Return the parsed URL, with the driver that Paceline uses for this kind of database."""
     examples = "Examples: sqlite:////var/lib/paceline.db, postgresql://user@host/paceline"
     try:
         parsed = sa.make_url(url)
@@ -129,7 +130,7 @@ def _parse(url: str) -> sa.URL:
 
 
 def _without_secrets(url: str) -> str:
-    """Return a URL, maybe a wrong one, as it may be shown."""
+    """Return a URL, possibly a malformed one, without its password."""
     kind, slashes, rest = url.partition("//")
     user, at, place = rest.rpartition("@")
     name, colon, _ = user.partition(":")
@@ -137,7 +138,7 @@ def _without_secrets(url: str) -> str:
 
 
 def _make_file(path: pathlib.Path) -> None:
-    """Make the file of a SQLite database, for its user alone, and the folder it is in."""
+    """Create the file of a SQLite database and its folder, accessible to this user only."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
@@ -181,13 +182,13 @@ def _set_up_sqlite(connection: Any, _record: object) -> None:
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # A writer takes its place at once: one that read first and wrote later could not wait for others.
+    # A writer takes the write lock at once: a transaction that reads first cannot wait for the lock later.
     writes = connection.get_execution_options().get("paceline_writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _version(engine: sa.Engine) -> str | None:
-    """Return the revision of the schema; None when there is none, or none that can be told so cheaply."""
+    """Return the revision of the schema; None if the version table is missing or empty."""
     try:
         with engine.connect() as connection:
             return connection.exec_driver_sql(f"SELECT version_num FROM {VERSION_TABLE}").scalar()
@@ -200,7 +201,7 @@ def _version(engine: sa.Engine) -> str | None:
 
 def _migrate(engine: sa.Engine, place: str) -> None:
     """Bring the schema up to date, unless another process does so first."""
-    # Tables that a migration rebuilds must not take their rows' children with them, hence no foreign keys.
+    # Foreign keys are off: rebuilding a table must not delete the rows that refer to it.
     options = engine.execution_options(paceline_writes=True)
     with _UPGRADING, options.connect() as connection:
         if engine.dialect.name == "sqlite":
@@ -214,18 +215,18 @@ def _migrate(engine: sa.Engine, place: str) -> None:
             if engine.dialect.name == "postgresql":
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_ADVISORY_LOCK)))
             upgrade(connection, place)
-        connection.invalidate()  # Its foreign keys are off, or it waits for ever.
+        connection.invalidate()  # It has foreign keys off (SQLite) or no time limits (PostgreSQL).
 
 
 def _driver(connection: sa.Connection) -> Any:
-    """Return the driver's own connection: pragmas of this kind do nothing within a transaction."""
+    """Return the driver's own connection, outside of a transaction: within one, some pragmas do nothing."""
     return connection.connection.driver_connection
 
 
 def _write_ahead(connection: sa.Connection) -> None:
-    """Let readers read while one writes; the file remembers it.
+    """Switch to write-ahead logging, so that readers can read during a write; the file keeps this mode.
 
-    Two processes that switch over at once get "locked" without SQLite's usual waiting.
+    If two processes switch at the same time, SQLite reports "locked" to one at once, without its usual wait.
     """
     give_up_at = time.monotonic() + failures.BUSY_SECONDS
     while True:
@@ -240,12 +241,12 @@ def _write_ahead(connection: sa.Connection) -> None:
 
 
 def upgrade(connection: sa.Connection, place: str) -> None:
-    """Migrate within the transaction of a connection that holds the lock.
+    """Migrate the schema, within the transaction of a connection that holds the lock.
 
     Raises:
-        StoreError: this program does not know the schema: it is newer, or was never released.
+        StoreError: this program does not know the schema: the schema is newer, or was never released.
     """
-    from alembic import command, script  # half a second: only when there is something to migrate
+    from alembic import command, script  # takes half a second, so only if there is something to migrate
 
     config = alembic_config(connection)
     current = None
@@ -263,7 +264,7 @@ def upgrade(connection: sa.Connection, place: str) -> None:
 
 
 def alembic_config(connection: sa.Connection) -> Any:
-    """Return what Alembic's commands need to work on a connection (an ``alembic.config.Config``)."""
+    """Return the ``alembic.config.Config`` with which Alembic's commands use a connection."""
     from alembic import config
 
     made = config.Config()

@@ -1,4 +1,4 @@
-"""How each run did when it was last looked at."""
+"""The digests of runs: how each run did when it was last diagnosed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Digests(rows.StorePart):
     """The digests of a store's runs."""
 
     def save_digest(self, name: str, digest: job_summaries.Digest) -> None:
-        """Keep how a run does, in place of what was kept before.
+        """Store the digest of a run and replace its previous one.
 
         Raises:
             NotFound: there is no such run.
@@ -29,7 +29,7 @@ class Digests(rows.StorePart):
             save(connection, key, digest)
 
     def digest(self, name: str) -> job_summaries.Digest | None:
-        """Return how a run did when it was last looked at; None: it has not been looked at.
+        """Return the digest of a run; None if it was never diagnosed.
 
         Raises:
             NotFound: there is no such run.
@@ -42,7 +42,7 @@ class Digests(rows.StorePart):
         return None if row is None else read(tuple(row), name)
 
     def digests(self, prefix: str) -> dict[str, job_summaries.Digest]:
-        """Return how the runs whose names begin so did when they were last looked at, by their names.
+        """Return the digests of the runs whose names start with ``prefix``, by run name.
 
         Raises:
             StoreError: the store cannot be read.
@@ -58,7 +58,7 @@ class Digests(rows.StorePart):
 
 
 def save(connection: sa.Connection, run: int, digest: job_summaries.Digest) -> None:
-    """Keep the digest of a run, in place of what was kept before, within a transaction."""
+    """Store the digest of a run and replace its previous one, within the caller's transaction."""
     values = {column.name: rows.storable(getattr(digest, column.name)) for column in COLUMNS}
     values |= {"trend": json.dumps(digest.trend), "codes": " ".join(digest.codes)}
     connection.execute(sa.delete(tables.digests).where(tables.digests.c.run_id == run))
@@ -66,7 +66,7 @@ def save(connection: sa.Connection, run: int, digest: job_summaries.Digest) -> N
 
 
 def read(row: Sequence[Any], name: str) -> job_summaries.Digest | None:
-    """Return the digest that is in ``COLUMNS`` of a run's row; None: it has none."""
+    """Return the digest of run ``name`` from the values of ``COLUMNS``; None if the run has none."""
     values: dict[str, Any] = {column.name: each for column, each in zip(COLUMNS, row, strict=True)}
     if values["at"] is None:
         return None

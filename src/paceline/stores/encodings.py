@@ -1,8 +1,8 @@
-"""Values as JSON and back, exactly.
+"""Exact conversion of values of the model to JSON and back.
 
-Every field is written, defaults included, so a later change of a default does not change what was stored. A
-field that this program does not know was written by a newer one; leaving it out could lose something, so it
-is an error. A field that is missing was written by an older one and gets its default. All of it is ASCII.
+Every field is written, defaults included, so a later change of a default does not change stored values. An
+unknown field was written by a newer program. Ignoring it could lose information, so it is an error. A missing
+field means that an older program wrote the value; the field gets its default. The JSON is ASCII.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ def encode(value: object) -> str:
     """Return a value of the model as JSON.
 
     Raises:
-        TypeError: something within it is not a value of the model.
+        TypeError: a part of the value has a type that cannot be stored.
     """
     return json.dumps(_plain(value), separators=(",", ":"))
 
 
 def decode(kind: type[T], text: str, *, what: str) -> T:
-    """Return the value that ``encode`` was given.
+    """Return the value that ``encode`` turned into JSON.
 
     Args:
-        kind: its type, such as ``JobState`` or ``tuple[str, ...]``.
-        text: what ``encode`` returned.
-        what: what it is, for messages, such as ``the state of run 'demo'``.
+        kind: type of the value, such as ``JobState`` or ``tuple[str, ...]``.
+        text: the JSON that ``encode`` returned.
+        what: name of the value in error messages, such as ``the state of run 'demo'``.
 
     Raises:
         StoreError: the text is damaged or was written by a newer program.
@@ -54,10 +54,10 @@ def decode(kind: type[T], text: str, *, what: str) -> T:
 
 
 def value(kind: type[T], data: object) -> T:
-    """Return the value of a type that plain data say, as they are in the JSON of ``encode``.
+    """Return the value of a type from plain data, in the form of the JSON of ``encode``.
 
     Raises:
-        ValueError: they say none.
+        ValueError: the data do not describe a value of this type.
     """
     return typing.cast(T, _decoder(typing.cast(Any, kind))(data, ""))
 
@@ -66,7 +66,7 @@ def member(kind: type[E], text: str, *, what: str) -> E:
     """Return the member of an enumeration that a column holds.
 
     Raises:
-        StoreError: a newer program wrote a word that this one does not know.
+        StoreError: the column holds an unknown word, perhaps written by a newer program.
     """
     try:
         return kind(text)
@@ -77,7 +77,7 @@ def member(kind: type[E], text: str, *, what: str) -> E:
 
 
 class _Unreadable(ValueError):
-    """A piece of data is not what its type says."""
+    """A piece of data does not match its type."""
 
 
 def _plain(value: object) -> object:
@@ -107,7 +107,10 @@ _Decoder = Callable[[Any, str], Any]
 
 @functools.cache
 def _decoder(kind: Any) -> _Decoder:
-    """Return the function that makes a value of a type from plain data; its second argument is where."""
+    """Return the function that makes a value of a type from plain data.
+
+    Its second argument says where in the whole value the data are, for error messages.
+    """
     if kind is Any:
         return lambda data, where: data
     if kind is roles.ReplicaId:
@@ -190,7 +193,7 @@ def _fields(kind: type) -> _Decoder:
     }
 
     @functools.cache
-    def inner(name: str) -> _Decoder:  # As late as this, since a value may have others of its type in it.
+    def inner(name: str) -> _Decoder:  # Resolved lazily, because a type may contain itself.
         return _decoder(hints[name])
 
     def decoded(data: Any, where: str) -> Any:

@@ -1,7 +1,7 @@
-"""What went wrong with the database, in words: every failure of it leaves here as a ``StoreError``.
+"""Failures of the database in plain words: every one becomes a ``StoreError``.
 
-SQLite names its failures (``SQLITE_FULL``), PostgreSQL numbers them (SQLSTATE); a connection that never came
-about has only a text.
+SQLite gives its failures names (``SQLITE_FULL``), PostgreSQL gives them codes (SQLSTATE). A connection that
+could not be made has only a message.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import sqlalchemy as sa
 
 from paceline import errors
 
-#: How long a statement waits for another process that is writing.
+#: How long a statement waits while another process writes.
 BUSY_SECONDS = 15.0
 
 _REPEAT = "Repeat the command; nothing of the failed one was stored."
 _UNKNOWN = f"{_REPEAT} If it fails again, this is a fault of Paceline: please report it."
 _SPACE = "Free some space there and repeat the command; nothing of the failed one was stored."
 
-#: Start of SQLite's name of the failure -> why, what next.
+#: Start of SQLite's name of the failure -> the reason, and what to do next.
 _SQLITE = {
     "SQLITE_FULL": ("the disk is full", _SPACE),
     "SQLITE_READONLY": (
@@ -45,7 +45,7 @@ _SQLITE = {
     "SQLITE_IOERR": ("reading or writing the disk failed", f"Look at the disk's health and room. {_REPEAT}"),
 }
 
-#: SQLSTATE, or its first letters, of PostgreSQL -> why, what next.
+#: Start of PostgreSQL's SQLSTATE -> the reason, and what to do next.
 _POSTGRESQL = {
     "53100": ("the server's disk is full", _SPACE),
     "53300": ("the server has no connection left", "Raise its max_connections or end other clients."),
@@ -65,7 +65,7 @@ _POSTGRESQL = {
     "08": ("the connection broke", _REPEAT),
 }
 
-#: Part of a message -> why, what next; a connection that failed has no SQLSTATE.
+#: Part of a message -> the reason, and what to do next; a connection that failed has no SQLSTATE.
 _TOLD = {
     "already exists": (
         "it holds tables of another program",
@@ -91,13 +91,13 @@ _TOLD = {
 
 @contextlib.contextmanager
 def explained(place: str) -> Iterator[None]:
-    """Turn what the database raises within the block into a ``StoreError``.
+    """Turn database errors that are raised within the block into a ``StoreError``.
 
     Args:
-        place: the store, as people know it: its file or its URL without the password.
+        place: name of the store in messages: its file, or its URL without the password.
 
     Raises:
-        StoreError: the database failed; says what, where, why and what next.
+        StoreError: the database failed; the message says where, why and what to do next.
     """
     try:
         yield
@@ -110,7 +110,7 @@ def explained(place: str) -> Iterator[None]:
 
 
 def explain(place: str, error: sa.exc.DBAPIError) -> errors.StoreError:
-    """Return the error for people that stands for one of the database's."""
+    """Return the readable error that replaces an error of the database."""
     cause = error.orig or error
     found = _sqlite_reason(cause) or _postgresql_reason(cause) or _told_reason(cause)
     detail = errors.first_line(cause)
@@ -120,7 +120,7 @@ def explain(place: str, error: sa.exc.DBAPIError) -> errors.StoreError:
 
 
 def is_busy(error: sa.exc.DBAPIError) -> bool:
-    """Whether SQLite only says that another process is at it."""
+    """Return whether SQLite only reports that another process or connection holds the lock."""
     return str(getattr(error.orig, "sqlite_errorname", "")).startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
 
 

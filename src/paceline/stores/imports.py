@@ -1,4 +1,4 @@
-"""Runs that come as a whole, out of a recording: kept in one transaction, packed before that begins."""
+"""Import of whole runs from recordings: packed first, then stored in one transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class _Packed(NamedTuple):
-    """Older measurements of one kind of a replica and attempt, as rows of a table of blocks."""
+    """The older measurements of one kind of a replica and attempt, as rows for a table of blocks."""
 
     table: sa.Table
     replica: ReplicaId
@@ -29,7 +29,7 @@ class _Packed(NamedTuple):
 
 
 class Imports(rows.StorePart):
-    """Runs that are recordings."""
+    """Import of recordings into a store."""
 
     def import_run(
         self,
@@ -38,17 +38,17 @@ class Imports(rows.StorePart):
         conclusion: conclusions.Conclusion,
         digest: job_summaries.Digest,
     ) -> None:
-        """Keep a run with all that a recording has of it: all of it or nothing.
+        """Store a run with everything that its recording holds, or nothing.
 
         Args:
-            recording: of a run that has ended.
-            state: where it and its replicas stand.
-            conclusion: what was found in it.
-            digest: what lists show of it.
+            recording: recording of a run that has ended.
+            state: state of the run and its replicas.
+            conclusion: conclusion of the run.
+            digest: digest that lists show.
 
         Raises:
             Conflict: there is a run of that name.
-            NotFound: something was measured of a replica that the run does not have.
+            NotFound: a measurement belongs to a replica that the run does not have.
             StoreError: the store cannot be written.
         """
         name = recording.run.name
@@ -96,7 +96,7 @@ def _owner(ids: Mapping[ReplicaId, int], replica: ReplicaId, name: str) -> int:
 
 
 def _packed(recording: recordings.Recording) -> tuple[list[_Packed], list[list[Any]]]:
-    """Return the older measurements packed, and the latest of each replica and attempt as they are."""
+    """Return the older measurements packed, and the latest ones of each replica and attempt unpacked."""
     older: list[_Packed] = []
     latest: list[list[Any]] = []
     for kind, measured in ((Sample, recording.samples), (StepReport, recording.steps)):

@@ -1,4 +1,4 @@
-"""What happened to a run, and what users want of it."""
+"""The events of runs, and the requests of users to the supervisors."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class Journals(rows.StorePart):
     """The events and the requests of a store's runs."""
 
     def append_events(self, name: str, events: Iterable[runs.JobEvent]) -> None:
-        """Keep what happened to a run.
+        """Store events of a run.
 
         Raises:
             NotFound: there is no such run.
-            StoreError: the store cannot be written; none of the events was kept.
+            StoreError: the store cannot be written; none of the events was stored.
         """
         kept = list(events)
         with self._database.writing() as connection:
             insert_events(connection, rows.run_id(connection, name, lock=True), kept)
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, runs.JobEvent]]:
-        """Return what happened to a run, in the order in which it was kept, each with its number.
+        """Return the events of a run in the order in which they were stored, each with its number.
 
         Args:
             name: the run's name.
-            since_id: only events with a higher number: a follower gives the highest that it has seen.
+            since_id: only events with a higher number. A follower passes the highest number that it has seen.
 
         Raises:
             NotFound: there is no such run.
@@ -55,7 +55,7 @@ class Journals(rows.StorePart):
             ]
 
     def add_request(self, name: str, kind: str, *, at: float) -> None:
-        """Ask something of a run's supervisor; ``at`` is in Unix seconds.
+        """Store a request to a run's supervisor; ``at`` is in Unix seconds.
 
         Raises:
             NotFound: there is no such run.
@@ -66,7 +66,7 @@ class Journals(rows.StorePart):
             connection.execute(sa.insert(tables.requests).values(run_id=key, kind=kind, at=at))
 
     def requests(self, name: str) -> list[runs.RunRequest]:
-        """Return what was asked of a run and not taken yet, oldest first.
+        """Return the requests that the run's supervisor has not taken yet, oldest first.
 
         Raises:
             NotFound: there is no such run.
@@ -76,13 +76,13 @@ class Journals(rows.StorePart):
             return _requests(connection, rows.run_id(connection, name))
 
     def take_requests(self, name: str) -> list[runs.RunRequest]:
-        """Return what was asked of a run, oldest first, and forget it: no other caller gets it.
+        """Return the requests to a run, oldest first, and remove them: no other caller gets them.
 
         Raises:
             NotFound: there is no such run.
             StoreError: the store cannot be written; the requests are still there.
         """
-        # Supervisors look often and mostly find nothing; a read alone blocks no other process.
+        # Supervisors look often and mostly find nothing; a read blocks no other process.
         if not self.requests(name):
             return []
         with self._database.writing() as connection:

@@ -1,6 +1,6 @@
-"""What was measured: samples, step reports and evaluations, and how far each spool was read.
+"""Measurements: samples, step reports and evaluations, and how far each spool was read.
 
-The three kinds are kept alike: a table each, whose columns have the names of the value's fields.
+Each of the three kinds has a table of its own, whose columns have the names of the value's fields.
 """
 
 from __future__ import annotations
@@ -32,31 +32,31 @@ _TABLES: dict[type, sa.Table] = {
 
 
 class Measurements(rows.StorePart):
-    """What was measured of a store's runs.
+    """The measurements of a store's runs.
 
-    In every ``samples``, ``step_reports`` and ``evaluations``: ``since`` is the first instant that counts,
-    ``until`` the first that no longer does (Unix seconds), so that windows side by side count nothing twice.
+    In ``samples``, ``step_reports`` and ``evaluations``, ``since`` is the first instant that counts and
+    ``until`` the first that does not (Unix seconds). Adjacent windows therefore count nothing twice.
 
-    The latest samples and step reports of each replica come back as they were given; older ones are packed,
-    and rounded as `precisions` says. ``every_seconds`` gives fewer of them: those of a replica and attempt
-    are combined into one for each so many seconds (see `combinations`).
+    The latest samples and step reports of each replica are returned as they were stored. Older ones are
+    packed and rounded (see `precisions`). With ``every_seconds``, the measurements of a replica and attempt
+    are combined into one for each window of this length (see `combinations`).
     """
 
     def append_samples(self, name: str, measured: Iterable[values.Sample]) -> None:
-        """Keep samples of a run's replicas.
+        """Store samples of a run's replicas.
 
         Raises:
             NotFound: there is no such run or replica.
-            StoreError: the store cannot be written; none of them was kept.
+            StoreError: the store cannot be written; none of the samples was stored.
         """
         self._append(name, values.Sample, list(measured))
 
     def append_step_reports(self, name: str, reports: Iterable[values.StepReport]) -> None:
-        """Keep step reports of a run's replicas; raises as ``append_samples`` does."""
+        """Store step reports of a run's replicas; raises as ``append_samples`` does."""
         self._append(name, values.StepReport, list(reports))
 
     def append_evaluations(self, name: str, evaluations: Iterable[values.EvaluationReport]) -> None:
-        """Keep evaluations of a run's model; raises as ``append_samples`` does."""
+        """Store evaluations of a run's model; raises as ``append_samples`` does."""
         self._append(name, values.EvaluationReport, list(evaluations))
 
     def samples(
@@ -69,12 +69,12 @@ class Measurements(rows.StorePart):
         until: float | None = None,
         every_seconds: float | None = None,
     ) -> list[values.Sample]:
-        """Return samples of one replica, of one role or of all, in the order of time.
+        """Return the samples of one replica, of one role or of all replicas, in the order of time.
 
         Raises:
-            InvalidInput: ``every_seconds`` is no time.
+            InvalidInput: ``every_seconds`` is not a positive, finite number.
             NotFound: there is no such run.
-            StoreError: the store cannot be read, or what was packed is damaged.
+            StoreError: the store cannot be read, or packed samples are damaged.
         """
         return self._select(name, values.Sample, replica, role, since, until, every_seconds)
 
@@ -104,7 +104,7 @@ class Measurements(rows.StorePart):
         return self._select(name, values.EvaluationReport, replica, role, since, until, None)
 
     def latest_samples(self, name: str) -> dict[roles.ReplicaId, values.Sample]:
-        """Return the latest sample of each replica that has any.
+        """Return the latest sample of each replica that has one.
 
         Raises:
             NotFound: there is no such run.
@@ -113,11 +113,11 @@ class Measurements(rows.StorePart):
         return self._latest(name, values.Sample)
 
     def latest_step_reports(self, name: str) -> dict[roles.ReplicaId, values.StepReport]:
-        """Return the latest step report of each replica that has any; raises as ``latest_samples`` does."""
+        """Return the latest step report of each replica that has one; raises as ``latest_samples`` does."""
         return self._latest(name, values.StepReport)
 
     def spool_offset(self, name: str, replica: roles.ReplicaId, attempt: int) -> int:
-        """Return how many bytes of an attempt's spool are stored; 0 when none are.
+        """Return how many bytes of an attempt's spool were read and stored; 0 if none were.
 
         Raises:
             NotFound: there is no such run or replica.
@@ -140,24 +140,25 @@ class Measurements(rows.StorePart):
         evaluations: Iterable[values.EvaluationReport] = (),
         events: Iterable[runs.JobEvent] = (),
     ) -> None:
-        """Keep what a stretch of an attempt's spool said and where the stretch ends: all of it or nothing.
+        """Store the contents of a section of an attempt's spool and the section's end: everything or nothing.
 
         Args:
             name: the run's name.
-            replica: whose spool was read.
-            attempt: which attempt's.
-            previous_offset: where the stretch begins, in bytes; what ``spool_offset`` returned.
-            offset: where it ends, in bytes.
-            samples: what was read, as are ``steps``, ``evaluations`` and ``events``.
-            steps: step reports; of `CURRENT_ATTEMPT` for replicas whose attempts the spool does not know, and
-                left out if the run has no such replica.
-            evaluations: evaluations.
-            events: what else the spool told.
+            replica: replica whose spool was read.
+            attempt: attempt whose spool was read.
+            previous_offset: where the section begins, in bytes; the value that ``spool_offset`` returned.
+            offset: where the section ends, in bytes.
+            samples: samples in the section.
+            steps: step reports in the section. A report with `CURRENT_ATTEMPT`, whose attempt the spool does
+                not know, gets the replica's attempt; it is dropped if the run has no such replica.
+            evaluations: evaluations in the section.
+            events: events in the section.
 
         Raises:
-            Conflict: another process has stored from ``previous_offset`` on already; nothing was kept.
+            Conflict: the stored part of the spool does not end at ``previous_offset``: another process reads
+                the spool too. Nothing was stored.
             NotFound: there is no such run or replica.
-            StoreError: the store cannot be written; nothing was kept, and the same call may be repeated.
+            StoreError: the store cannot be written. Nothing was stored, and the same call may be repeated.
         """
         happened = list(events)
         with self._database.writing() as connection:
@@ -221,7 +222,7 @@ class Measurements(rows.StorePart):
     def _latest(self, name: str, kind: type[M]) -> dict[roles.ReplicaId, M]:
         table, owners = _TABLES[kind], tables.replicas
         inner = table.alias()
-        # One step into the index for each replica, however much was measured.
+        # One index lookup for each replica, no matter how many measurements it has.
         newest = (
             sa.select(inner.c.id)
             .where(inner.c.replica_id == owners.c.id)
@@ -261,10 +262,10 @@ def _values(kind: type[M], chunk: packings.MeasurementChunk) -> list[M]:
 
 
 def _made(kind: type[M], columns: Mapping[str, Sequence[Any]], count: int) -> list[M]:
-    """Return measurements, of which a field without a column is None.
+    """Return measurements; a field without a column is None.
 
-    They are made column by column: a frozen value that is made alone sets each of its fields by a call, which
-    takes five times as long, and a look at a large job makes tens of thousands.
+    Fields are set column by column. The constructor of a frozen dataclass sets each field with a Python call,
+    which takes five times as long, and looking at a large job makes tens of thousands of measurements.
     """
     made = [object.__new__(kind) for _ in range(count)]
     for field in dataclasses.fields(kind):
@@ -281,7 +282,10 @@ def _combined(chunk: packings.MeasurementChunk, every_seconds: float) -> packing
 def _of_current_attempts(
     connection: sa.Connection, run: int, steps: list[values.StepReport]
 ) -> list[values.StepReport]:
-    """Return step reports with the attempts that replicas are at where theirs were not known."""
+    """Return step reports in which `CURRENT_ATTEMPT` is replaced by the attempt that the replica is at.
+
+    Reports with `CURRENT_ATTEMPT` of replicas that the run does not have are dropped.
+    """
     if all(each.attempt != values.CURRENT_ATTEMPT for each in steps):
         return steps
     columns = tables.replicas.c
@@ -304,7 +308,7 @@ def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:
 
 
 def insert(connection: sa.Connection, measured: Sequence[Any], ids: dict[roles.ReplicaId, int]) -> None:
-    """Insert measurements of one kind in one go, and pack what there are too many of then."""
+    """Insert measurements of one kind with one statement, then pack older ones if there are too many rows."""
     if not measured:
         return
     kind: type[Any] = type(measured[0])

@@ -1,4 +1,4 @@
-"""The models that runs of a store train, and the runs of one of them, as trends need them."""
+"""Lists of the models that the runs of a store train, and of the runs of one model, for trends."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paceline.model.jobs import job_specs, statuses
 from paceline.model.studies import trained_models
 from paceline.stores import digests, encodings, rows, tables
 
-#: The newest runs, of all models together, that a list of models looks at.
+#: How many of the newest runs, of all models together, a list of models reads the results of.
 _LOOKED_AT = 5000
 
 
@@ -19,12 +19,12 @@ class ModelLists(rows.StorePart):
     """The models of a store."""
 
     def models(self, *, engine: str, prefix: str = "", limit: int) -> list[trained_models.TrainedModel]:
-        """Return the models that were trained last, each with how its newest runs did.
+        """Return the most recently trained models, each with the results of its newest runs.
 
         Args:
-            engine: only runs of this one.
-            prefix: only runs whose names begin so.
-            limit: at most so many.
+            engine: only runs of this engine.
+            prefix: only runs whose names start with this text.
+            limit: maximum number of models.
 
         Raises:
             StoreError: the store cannot be read.
@@ -57,10 +57,10 @@ class ModelLists(rows.StorePart):
         """Return the newest runs that train a model, the oldest first.
 
         Args:
-            model: its name.
-            engine: only runs of this one.
-            prefix: only runs whose names begin so.
-            limit: at most so many.
+            model: name of the model.
+            engine: only runs of this engine.
+            prefix: only runs whose names start with this text.
+            limit: maximum number of runs.
 
         Raises:
             StoreError: the store cannot be read, or a newer program wrote a run.

@@ -1,10 +1,10 @@
-"""Rows that become pieces, pieces that become blocks, and all of them read as one.
+"""Packing of measurements: rows become pieces, pieces become blocks, and a query reads all three.
 
-The latest measurements of each replica and attempt are rows of their own: who looks at the last seconds reads
-them by one step into an index. When there are enough of them, all but the latest become a piece, in the
-transaction that added them; and when there are enough pieces, they become a block. A measurement is in one
-place at any time. Pieces and blocks are the same but for their size. They lie in two tables, since SQLite
-fills its pages best where nothing is removed from between.
+The latest measurements of each replica and attempt are individual rows, so the last seconds are read with one
+index lookup. When there are enough rows, the transaction that added the last of them packs all but the latest
+into a piece. When the pieces hold enough measurements, they become a block. A measurement is in exactly one
+place at any time. Pieces and blocks differ only in size. They have separate tables, because SQLite fills its
+pages best in a table from which no rows in between are removed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from paceline.model import roles
 from paceline.model.measures import samples
 from paceline.stores import blocks, tables
 
-#: Pieces with so many measurements become a block.
+#: When the pieces of an owner hold this many measurements, they become a block.
 BLOCK_ROWS = 600
 
 
 class ColumnPacking(NamedTuple):
-    """Where one kind of measurement lies.
+    """Where measurements of one kind are stored.
 
     Attributes:
-        rows: the table of those that are not packed.
-        pieces: the table of small blocks.
-        blocks: the table of the others.
-        kept: how many of the latest always stay rows; those that `top` looks at, which reads each second.
-        most: with so many rows some are packed.
+        rows: table of the measurements that are not packed.
+        pieces: table of the pieces, the small blocks.
+        blocks: table of the blocks.
+        kept: how many of the latest measurements always stay rows. `top` reads these every second.
+        most: number of rows at which packing begins.
     """
 
     rows: sa.Table
@@ -56,7 +56,7 @@ PACKINGS: Mapping[type, ColumnPacking] = {
 
 
 class Owner(NamedTuple):
-    """Whose measurements: the number of the replica's row, and the attempt."""
+    """The replica (the number of its row) and the attempt that measurements belong to."""
 
     replica: int
     attempt: int
@@ -72,13 +72,13 @@ class MeasurementChunk:
 
 
 def names(kind: type) -> tuple[str, ...]:
-    """Return the fields of a measurement that are columns of its table and not its owner's."""
+    """Return the fields of a measurement that are measured: all but its replica and attempt."""
     fields = (field.name for field in dataclasses.fields(kind))
     return tuple(name for name in fields if name not in ("replica", "attempt"))
 
 
 def pack(connection: sa.Connection, kind: type, owner: Owner) -> None:
-    """Pack what an owner has too many rows of, within the transaction that added some."""
+    """Pack the older rows of an owner that has too many, within the transaction that added rows."""
     packing = PACKINGS.get(kind)
     if packing is None:
         return
@@ -87,7 +87,8 @@ def pack(connection: sa.Connection, kind: type, owner: Owner) -> None:
     count = connection.scalar(sa.select(sa.func.count()).select_from(packing.rows).where(*mine)) or 0
     if count < packing.most:
         return
-    # Two who add to one replica pack one after the other; who only refers to its row is not in the way.
+    # Two writers of the same replica pack one after the other. This lock does not block transactions that
+    # only insert rows that refer to the replica's row.
     replicas = tables.replicas.c
     mutex = sa.select(replicas.id).where(replicas.id == owner.replica).with_for_update(key_share=True)
     connection.execute(mutex)
@@ -104,7 +105,7 @@ def pack(connection: sa.Connection, kind: type, owner: Owner) -> None:
 
 
 def _close(connection: sa.Connection, packing: ColumnPacking, owner: Owner) -> None:
-    """Make a block of an owner's pieces when there are enough."""
+    """Combine the pieces of an owner into blocks if they hold enough measurements."""
     table = packing.pieces
     mine = (table.c.replica_id == owner.replica, table.c.attempt == owner.attempt)
     if (connection.scalar(sa.select(sa.func.sum(table.c.measurements)).where(*mine)) or 0) < BLOCK_ROWS:
@@ -115,7 +116,7 @@ def _close(connection: sa.Connection, packing: ColumnPacking, owner: Owner) -> N
         try:
             whole.append(blocks.unpack(piece.data))
         except blocks.Damaged:
-            # Left as it is: who reads it is told.
+            # The damaged piece is moved unchanged, and a reader of it gets an error.
             values = {name: value for name, value in piece._mapping.items() if name != "id"}
             connection.execute(sa.insert(packing.blocks).values(values))
     if whole:
@@ -126,14 +127,14 @@ def _close(connection: sa.Connection, packing: ColumnPacking, owner: Owner) -> N
 def insert(
     connection: sa.Connection, table: sa.Table, owner: Owner, columns: Mapping[str, Sequence[Any]]
 ) -> None:
-    """Insert measurements packed, in parts of about the size of a block if they are more."""
+    """Pack measurements and insert them, split into parts of about the size of a block."""
     for each in packed(columns):
         owned = {"replica_id": owner.replica, "attempt": owner.attempt, **each}
         connection.execute(sa.insert(table).values(owned))
 
 
 def packed(columns: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
-    """Yield measurements packed, in parts of about the size of a block, as rows without their owner."""
+    """Yield packed measurements as rows without an owner, split into parts of about the size of a block."""
     rows = len(columns["at"])
     size = math.ceil(rows / max(1, rows // BLOCK_ROWS))
     for start in range(0, rows, size):
@@ -153,7 +154,7 @@ def _remove(connection: sa.Connection, table: sa.Table, ids: Sequence[int]) -> N
 
 
 def joined(chunks: Sequence[blocks.Columns]) -> dict[str, Sequence[Any]]:
-    """Return the columns of several chunks, each in the order of time, as one that is."""
+    """Return the columns of several chunks, each in the order of time, merged in this order."""
     if len(chunks) == 1:
         return dict(chunks[0])
     counts = [len(columns["at"]) for columns in chunks]
@@ -173,7 +174,7 @@ def joined(chunks: Sequence[blocks.Columns]) -> dict[str, Sequence[Any]]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class MeasurementQuery:
-    """Which measurements of a run: of one replica, of one role, from ``since`` on, before ``until``."""
+    """A selection of a run's measurements: by replica, by role, from ``since`` on, before ``until``."""
 
     run: int
     replica: roles.ReplicaId | None = None
@@ -182,7 +183,7 @@ class MeasurementQuery:
     until: float | None = None
 
     def owners(self) -> Iterator[sa.ColumnElement[bool]]:
-        """Yield what is true of the replicas that are wanted."""
+        """Yield the SQL conditions that the wanted replicas meet."""
         owners = tables.replicas.c
         yield owners.run_id == self.run
         if self.replica is not None:
@@ -194,14 +195,14 @@ class MeasurementQuery:
     def between(
         self, first: sa.ColumnElement[float], last: sa.ColumnElement[float]
     ) -> Iterator[sa.ColumnElement[bool]]:
-        """Yield what is true of rows with something of the time wanted, by their first and last times."""
+        """Yield the SQL conditions for rows that overlap the wanted time, given their first and last time."""
         if self.since is not None:
             yield last >= self.since
         if self.until is not None:
             yield first < self.until
 
     def within(self, columns: blocks.Columns) -> blocks.Columns:
-        """Return the measurements of columns, which are in the order of time, that are of the time wanted."""
+        """Return the measurements within the wanted time; ``columns`` are in the order of time."""
         at = columns["at"]
         start = 0 if self.since is None else bisect.bisect_left(at, self.since)
         end = len(at) if self.until is None else bisect.bisect_left(at, self.until)
@@ -211,10 +212,10 @@ class MeasurementQuery:
 
 
 def chunks(connection: sa.Connection, kind: type, wanted: MeasurementQuery) -> Iterator[MeasurementChunk]:
-    """Yield what pieces and blocks have, by owner and, of each, in the order of time.
+    """Yield the wanted measurements of pieces and blocks, sorted by owner and then by time.
 
     Raises:
-        StoreError: a block is damaged; says which.
+        StoreError: a block is damaged; the message says which.
     """
     packing, owners = PACKINGS[kind], tables.replicas.c
     packed = sa.union_all(
@@ -249,11 +250,12 @@ def chunks(connection: sa.Connection, kind: type, wanted: MeasurementQuery) -> I
 
 
 def latest(kind: type, found: Iterable[Sequence[Any]]) -> dict[Owner, MeasurementChunk]:
-    """Return what lies in rows as chunks.
+    """Return the measurements of unpacked rows as chunks, by owner.
 
     Args:
-        kind: of which measurement.
-        found: role, index, number and attempt of the owner and then the fields, in the order of time.
+        kind: type of the measurements.
+        found: rows in the order of time: role and index of the replica, number of its row, attempt, and then
+            the measured fields.
     """
     fields = names(kind)
     by_owner: dict[tuple[Any, ...], list[Sequence[Any]]] = {}
@@ -275,8 +277,8 @@ def by_owner(
     """Yield one chunk for each owner.
 
     Args:
-        found: chunks, those of an owner one after the other.
-        latest: further chunks, one for each owner; they come last.
+        found: packed chunks; the chunks of an owner are adjacent.
+        latest: the chunk of each owner that follows its packed chunks.
     """
     left = dict(latest)
     for owner, of in itertools.groupby(found, key=lambda chunk: chunk.owner):

@@ -1,8 +1,8 @@
 """Connections to PostgreSQL that notice when the server falls silent.
 
-Packets to a server that is stopped, or behind a proxy that hangs, are still acknowledged: by its kernel, or
-by the proxy. So keepalives and ``tcp_user_timeout`` are not enough: who waits for an answer has a deadline.
-Times are chosen so that a server that falls silent is an error within 20 s, whatever it was asked last.
+If the server process is stopped, its kernel still acknowledges packets; if a proxy hangs, the proxy does.
+Keepalives and ``tcp_user_timeout`` are therefore not enough, and every wait for an answer has a deadline. The
+times are chosen so that a silent server causes an error within 20 s, whatever the last statement was.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import psycopg
 import sqlalchemy as sa
 from psycopg import waiting
 
-#: Until a connection is made, and until one that was idle answers.
+#: Time limits for making a connection, and for the answer to a ping on an idle connection.
 CONNECT_SECONDS, PING_SECONDS = 10, 4.0
-#: The server gives up a statement after so long; who hears nothing for a little longer gives up the server.
+#: The server cancels a statement after the first; the client gives up a silent server slightly later.
 STATEMENT_SECONDS, SILENT_SECONDS = 15, 17.0
-#: What is asked of the kernel: a server that is gone for good is noticed also while nothing is asked of it.
+#: Connection parameters of libpq. With them, the kernel notices a dead server even if no statement runs.
 _ARGUMENTS = {
     "connect_timeout": CONNECT_SECONDS,
     "keepalives_idle": 10,
@@ -31,10 +31,10 @@ _LOOK_SECONDS = 0.1
 
 
 class DeadlineConnection(psycopg.Connection[Any]):
-    """A connection of which each answer has a deadline.
+    """A connection with a deadline for each answer.
 
     Attributes:
-        silent_seconds: how long nothing may come while an answer is waited for; None: as long as it takes.
+        silent_seconds: how long the server may be silent during a wait for an answer; None: for ever.
     """
 
     silent_seconds: float | None = SILENT_SECONDS
@@ -43,7 +43,7 @@ class DeadlineConnection(psycopg.Connection[Any]):
         """Wait for an answer.
 
         Raises:
-            psycopg.OperationalError: none came; the connection is closed.
+            psycopg.OperationalError: the server was silent for too long; the connection is closed.
         """
         if self.silent_seconds is None:
             return super().wait(gen, interval)
@@ -58,11 +58,11 @@ class DeadlineConnection(psycopg.Connection[Any]):
 
 
 class _Silent(Exception):
-    """Nothing has come for too long."""
+    """The server has been silent for too long."""
 
 
 def _heard(gen: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any, Any]:
-    """Wait as a generator of the driver does, but only while something comes."""
+    """Wait as the driver's generator does, but give up when the server is silent for too long."""
     try:
         wanted = next(gen)
         heard_at = time.monotonic()
@@ -79,10 +79,10 @@ def _heard(gen: Generator[Any, Any, Any], seconds: float) -> Generator[Any, Any,
 
 
 def engine(url: sa.URL) -> sa.Engine:
-    """Return where connections come from; what the URL says of them counts.
+    """Return the SQLAlchemy engine for a URL; connection parameters in the URL override Paceline's.
 
     Raises:
-        ModuleNotFoundError: there is no driver.
+        ModuleNotFoundError: the driver is not installed.
     """
     arguments = {name: value for name, value in _ARGUMENTS.items() if name not in url.query}
     made = sa.create_engine(url, connect_args=arguments)
@@ -93,7 +93,7 @@ def engine(url: sa.URL) -> sa.Engine:
 
 
 def be_patient(connection: sa.Connection) -> None:
-    """Let statements of a connection last as long as they take: a migration of a large database."""
+    """Lift the time limits of a connection, for the migration of a large database."""
     driver: Any = connection.connection.driver_connection
     driver.silent_seconds = None
     connection.exec_driver_sql("SET statement_timeout = 0")
@@ -107,16 +107,16 @@ def _connect(
 
 
 def _set_up(connection: DeadlineConnection, _record: object) -> None:
-    """Let the server give up what takes too long; a pooler may not take this when a connection begins."""
+    """Set the server's statement timeout; sent as a statement, because a pooler may reject it at connect."""
     connection.execute(f"SET statement_timeout = '{STATEMENT_SECONDS}s'")
     connection.commit()
 
 
 def _ping(connection: DeadlineConnection, _record: object, _proxy: object) -> None:
-    """Have a connection replaced that does not answer.
+    """Have the pool replace a connection that does not answer.
 
     Raises:
-        sqlalchemy.exc.DisconnectionError: it does not; the pool takes another.
+        sqlalchemy.exc.DisconnectionError: the connection does not answer; the pool replaces it.
     """
     connection.silent_seconds = PING_SECONDS
     try:

@@ -1,13 +1,13 @@
-"""How much of a measured number a block keeps.
+"""The precision to which a block stores each measured number.
 
-Most digits of a measurement are noise, and noise cannot be packed. A number is kept in units (1 ms, 1e-4
-cores, 64 KiB), and of those so many binary digits: with n digits it is kept as it is up to 2**n units, and
-within 1 / 2**n of itself beyond (10 digits: 0.1 %, 9: 0.2 %, 8: 0.4 %, 7: 0.8 %, 6: 1.6 %). Rounding goes
-both ways alike, so sums and means of many are better than one. Numbers that no unit fits (infinite, beyond
-2**53 units) are kept exactly.
+Most digits of a measurement are noise, and noise cannot be compressed. A number is stored as a number of
+units (1 ms, 1e-4 cores, 64 KiB) with a limited number of binary digits. With n digits, it is exact up to 2**n
+units and within 1 / 2**n of itself beyond (10 digits: 0.1 %, 9: 0.2 %, 8: 0.4 %, 7: 0.8 %, 6: 1.6 %).
+Rounding goes up as often as down, so sums and means of many numbers are more precise than a single number.
+Numbers that no unit fits (infinite, beyond 2**53 units) are stored exactly, with their whole column.
 
-A number with n digits has a code: a whole number that grows with it and has n + 6 digits at most. Codes of
-similar numbers are near each other, so they are what is packed.
+A number with n digits is packed as its code: an integer that grows with the number and has at most n + 6
+binary digits. Similar numbers have similar codes, which compress well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
-#: What floats hold exactly.
+#: Floats hold integers up to this one exactly.
 MOST_UNITS = 2**53
 #: More digits than any number has.
 MOST_DROPPED = 128
@@ -24,14 +24,14 @@ MOST_DROPPED = 128
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Precision:
-    """How a field is kept in blocks.
+    """The precision of a field in blocks.
 
     Attributes:
-        number: stands for the field in a block; never given to another field.
-        decimals: of a float: a unit is 10 to the power of minus that; None: a whole number.
-        unit_bits: of a whole number: a unit is 2 to the power of that.
-        digits: binary digits that are kept; 0: all.
-        exact_below: if a number of a column is smaller, and not 0, the column is kept exactly.
+        number: identifies the field in a block; it is never reused for another field.
+        decimals: for a float, the unit is 10**-decimals; None: the field is an integer.
+        unit_bits: for an integer, the unit is 2**unit_bits.
+        digits: how many binary digits are kept; 0: all.
+        exact_below: a column with a number between 0 and this one is stored exactly.
     """
 
     number: int
@@ -41,7 +41,7 @@ class Precision:
     exact_below: float = 0.0
 
 
-#: By the field of a sample or a step report. Limits are compared with what is used, so they are exact.
+#: The precision of each field of a sample or a step report. Limits are exact: they are compared with use.
 PRECISIONS: Mapping[str, Precision] = {
     "at": Precision(1, decimals=3),
     "interval_seconds": Precision(2, decimals=3, exact_below=0.1),
@@ -75,21 +75,21 @@ PRECISIONS: Mapping[str, Precision] = {
 
 
 def shortened(units: int, digits: int) -> int:
-    """Return the code of a number of units of which so many binary digits are kept (0: all)."""
+    """Return the code of a number of units, with this many binary digits kept (0: all)."""
     if units < 0:
         return -shortened(-units, digits)
     dropped = units.bit_length() - digits
     if digits == 0 or dropped <= 0:
         return units
-    # Where rounding up gives a digit more, the sum is the code of just that.
+    # If rounding up carries into one more digit, the sum is the code of the carried number.
     return ((units + (1 << (dropped - 1))) >> dropped) + (dropped << (digits - 1))
 
 
 def lengthened(code: int, digits: int) -> int:
-    """Return the units that a code stands for: the nearest to those that it was made of.
+    """Return the number of units that a code stands for: the original one, rounded to the kept digits.
 
     Raises:
-        OverflowError: no number has such a code.
+        OverflowError: no number has this code.
     """
     if code < 0:
         return -lengthened(-code, digits)
@@ -103,7 +103,7 @@ def lengthened(code: int, digits: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meaning:
-    """What codes stand for: of which units (see `Precision`), and how many digits of them."""
+    """How to read codes: their unit and how many digits they keep (see `Precision`)."""
 
     decimals: int | None
     unit_bits: int
@@ -115,7 +115,7 @@ class Meaning:
         return units << self.unit_bits if self.decimals is None else units / 10**self.decimals
 
     def each(self, codes: Sequence[int]) -> Sequence[int | float]:
-        """Return the numbers that codes stand for, sooner than one by one."""
+        """Return the numbers that codes stand for; faster than calling ``number`` for each code."""
         units = _each_lengthened(codes, self.digits)
         if self.decimals is None:
             return [number << self.unit_bits for number in units] if self.unit_bits else units
@@ -128,8 +128,8 @@ def _each_lengthened(codes: Sequence[int], digits: int) -> Sequence[int]:
         return codes
     if min(codes) >> digits <= 0:
         return [lengthened(code, digits) for code in codes]
-    lengthened(max(codes), digits)  # raises if there is no such number
-    # All of them have dropped digits, so the first of `digits` is a one, which codes do not say.
+    lengthened(max(codes), digits)  # raises if no number has this code
+    # All of them have dropped digits, so the leading kept digit is 1; the code does not store it as such.
     shift = digits - 1
     first = 1 << shift
     rest = first - 1
@@ -137,7 +137,7 @@ def _each_lengthened(codes: Sequence[int], digits: int) -> Sequence[int]:
 
 
 class Numbers(dict[int, "int | float"]):
-    """The numbers that codes stand for, by how far a code is beyond a base; each is worked out once."""
+    """The numbers that codes stand for, by the distance of a code from a base; computed on first use."""
 
     def __init__(self, meaning: Meaning, base: int) -> None:
         super().__init__()
@@ -150,5 +150,5 @@ class Numbers(dict[int, "int | float"]):
 
 @functools.lru_cache(maxsize=512)
 def numbers(meaning: Meaning, base: int) -> Numbers:
-    """Return the numbers beyond a base, which all who read such codes share."""
+    """Return the cached numbers for a meaning and a base; all columns with both in common share them."""
     return Numbers(meaning, base)

@@ -1,4 +1,4 @@
-"""Probes of runs: each one value, saved whole after each cut."""
+"""Probes of runs: a probe is one value, saved as a whole after each cut."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sqlalchemy as sa
 from paceline.model.measures import probes
 from paceline.stores import encodings, rows, tables
 
-#: Of a run that is probed day after day, the newest are kept.
+#: How many probes of a run are kept; the newest ones stay.
 MOST_PROBES = 100
 
 
@@ -15,11 +15,11 @@ class StoredProbes(rows.StorePart):
     """The probes of a store's runs."""
 
     def save_probe(self, name: str, probe: probes.Probe) -> None:
-        """Keep how far a probe of a run is, in place of what was kept of it.
+        """Store the current state of a probe of a run and replace its previous state.
 
         Raises:
             NotFound: there is no such run.
-            StoreError: the store cannot be written; what was kept is as it was.
+            StoreError: the store cannot be written; the previous state is unchanged.
         """
         columns = tables.probes.c
         with self._database.writing() as connection:

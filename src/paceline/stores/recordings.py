@@ -1,7 +1,7 @@
-"""Recordings as files: a Parquet table of all that was measured, and beside it what is known of the job.
+"""Recordings as files: a Parquet table of all measurements, with everything else about the job as metadata.
 
-A row is a sample, a step report or an evaluation; a column that its kind does not have is null. Run,
-replicas, events and traces are the table's metadata: JSON, packed. Needs pyarrow.
+A row is a sample, a step report or an evaluation; the columns that its kind does not have are null. The run,
+its replicas, events, traces and the rest are metadata of the table, as compressed JSON. Needs pyarrow.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables import saved_plans
 from paceline.stores import encodings
 
-#: The form of a file; a reader refuses another.
+#: Version of the file format; a reader refuses any other version.
 VERSION = 1
-#: A reader holds at most this much of a file: 1,000 replicas for an hour, and 256 MiB of all else.
+#: Limits on what a reader loads: rows (1,000 replicas for an hour), metadata (256 MiB), names in rows (64
+#: MiB).
 MOST_ROWS, MOST_HEAD_BYTES, MOST_WORD_BYTES = 4_000_000, 1 << 28, 1 << 26
 _KEY = b"paceline.recording"
 _KINDS: Mapping[str, type] = {"sample": Sample, "step": StepReport, "evaluation": EvaluationReport}
@@ -44,7 +45,7 @@ _TYPES: Mapping[type, pyarrow.DataType] = {int: pyarrow.int64(), float: pyarrow.
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Head:
-    """What is known of the job beside what was measured."""
+    """The metadata of a file: everything about the job except its measurements."""
 
     version: int
     at: float
@@ -62,7 +63,7 @@ class _Head:
 
 
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
-    """Return the type of each field that is a number, and whether it may be None."""
+    """Return the type of each numeric field, and whether the field may be None."""
     return {name: each for name, each in columns.fields(kind).items() if name != _REPLICA}
 
 
@@ -74,7 +75,7 @@ def _schema() -> pyarrow.Schema:
 
 
 def write(path: Path, recording: Recording) -> None:
-    """Write a recording into a file, whole or not at all.
+    """Write a recording to a file; a failure leaves no partial file.
 
     Raises:
         StoreError: the file cannot be written.
@@ -125,11 +126,11 @@ def _measured(recording: Recording) -> Iterator[tuple[str, Sequence[Any]]]:
 
 
 def read(path: Path) -> Recording:
-    """Return the recording of a file.
+    """Return the recording in a file.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it cannot be read, or is no recording, and why.
+        InvalidInput: the file cannot be read or is not a recording; the message says why.
     """
     try:
         _check_size(path)
@@ -167,12 +168,12 @@ def _recording(head: _Head, measured: Mapping[str, tuple[Any, ...]]) -> Recordin
 
 
 def _check_size(path: Path) -> None:
-    """Let a file pass that says of itself that it can be held.
+    """Check, by the file's own metadata, that it fits into memory.
 
-    Packed, a column of nulls takes next to nothing, and 32 MB when it is read; so does a word that is long.
+    A column of nulls takes almost no space in the file but 32 MB when it is read; so does a long word.
 
     Raises:
-        ValueError: it cannot, or has columns that no recording has.
+        ValueError: the file is too large, or has columns that no recording has.
     """
     with parquet.ParquetFile(path) as file:
         held, names = file.metadata, file.schema_arrow.names
@@ -192,7 +193,7 @@ def _check_size(path: Path) -> None:
 
 
 def _completed(table: pyarrow.Table) -> pyarrow.Table:
-    """Return a table with the columns that an older Paceline did not measure: null in every row."""
+    """Return a table with the columns that an older Paceline did not write added, null in every row."""
     for place, field in enumerate(_schema()):
         if field.name not in table.column_names:
             table = table.add_column(place, field, pyarrow.nulls(len(table), field.type))
@@ -200,10 +201,10 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _check_numbers(table: pyarrow.Table) -> None:
-    """Let measurements pass whose times and numbers can be; how good a model is may be anything.
+    """Check that the times and numbers of measurements are possible; metrics of the model may be anything.
 
     Raises:
-        ValueError: one cannot.
+        ValueError: a time or a number is impossible.
     """
     for name in table.column_names:
         column = table.column(name)
@@ -219,10 +220,10 @@ def _check_numbers(table: pyarrow.Table) -> None:
 
 
 def _check_times(recording: Recording) -> None:
-    """Let a recording pass whose times can be, but for those of what was measured.
+    """Check that the times of a recording are possible, except for those of measurements.
 
     Raises:
-        ValueError: one cannot.
+        ValueError: a time is impossible.
     """
     for at in _times(recording):
         outside.moment(at)
@@ -240,16 +241,16 @@ def _times(recording: Recording) -> Iterator[float | None]:
 
 
 def _packed(text: str) -> bytes:
-    """Return a text packed, behind a checksum of it."""
+    """Return a compressed text behind the checksum of the uncompressed one."""
     data = text.encode("ascii")
     return zlib.crc32(data).to_bytes(4, "big") + zlib.compress(data)
 
 
 def _head(data: bytes | None) -> _Head:
-    """Return what is known of the job.
+    """Return the unpacked metadata of a file.
 
     Raises:
-        ValueError, StoreError: the data are damaged, or of another version.
+        ValueError: the data are missing, damaged, too large or of another version.
     """
     if data is None:
         raise ValueError("it is a Parquet file of something else")
@@ -285,7 +286,7 @@ def _rows(found: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
     """Return the measurements of each kind.
 
     Raises:
-        ValueError: a row lacks something, or is of no kind.
+        ValueError: a row has no replica, an unknown kind, or no value in a required column.
     """
     parse = functools.cache(ReplicaId.parse)
     if None in found[_REPLICA]:
@@ -302,7 +303,7 @@ def _rows(found: Mapping[str, Sequence[Any]]) -> dict[str, tuple[Any, ...]]:
 def _values(
     kind: type, places: Sequence[int], replicas: Sequence[ReplicaId], found: Mapping[str, Sequence[Any]]
 ) -> Iterator[Any]:
-    """Yield the measurements of one kind, which are in the rows of these numbers."""
+    """Yield the measurements of one kind from the rows with the numbers ``places``."""
     fields = _fields(kind)
     for name, (_, optional) in fields.items():
         if not optional and any(found[name][place] is None for place in places):

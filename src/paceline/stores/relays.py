@@ -1,4 +1,4 @@
-"""Job files that runs are to go on with, or went on with."""
+"""Relays: the job files with which runs continue, or have continued, after a change."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class Relays(rows.StorePart):
     """The relays of a store's runs."""
 
     def ask_relay(self, name: str, source: str, *, at: float) -> None:
-        """Ask a run to end and to go on with another job file: both, or nothing.
+        """Ask a run to stop and to continue with another job file; both requests are stored, or neither.
 
         Args:
-            name: the run.
-            source: the job file.
-            at: now (Unix seconds).
+            name: the run's name.
+            source: the new job file.
+            at: current time (Unix seconds).
 
         Raises:
-            Conflict: it is asked to do so already.
+            Conflict: a relay of the run is already waiting.
             NotFound: there is no such run.
             StoreError: the store cannot be written.
         """
@@ -38,13 +38,13 @@ class Relays(rows.StorePart):
             connection.execute(sa.insert(tables.requests).values(run_id=key, kind=runs.STOP, at=at))
 
     def note_relay(self, name: str, source: str, *, before: str, at: float) -> None:
-        """Note with what job file a run goes on that others bring back.
+        """Note the new job file of a run that another component, such as the operator, restarts.
 
         Args:
-            name: the run.
-            source: the job file.
-            before: the one until then.
-            at: when it was asked (Unix seconds).
+            name: the run's name.
+            source: the new job file.
+            before: the previous job file.
+            at: when the change was requested (Unix seconds).
 
         Raises:
             NotFound: there is no such run.
@@ -55,12 +55,12 @@ class Relays(rows.StorePart):
             _insert(connection, key, source, before.encode("utf-8", "surrogatepass"), at)
 
     def settle_relay(self, name: str, *, at: float) -> None:
-        """Note that a run goes on with what it was asked to (Unix seconds); raises as ``note_relay`` does."""
+        """Note that a run has continued with the new job file at ``at``; raises as ``note_relay`` does."""
         with self._database.writing() as connection:
             settle(connection, rows.run_id(connection, name, lock=True), at)
 
     def relays(self, name: str) -> list[runs.Relay]:
-        """Return what a run was asked to go on with, the oldest first.
+        """Return the relays of a run, the oldest first.
 
         Raises:
             NotFound: there is no such run.
@@ -81,11 +81,11 @@ class Relays(rows.StorePart):
             ]
 
     def waiting_relay(self, name: str) -> runs.Relay | None:
-        """Return what a run is to go on with when it has ended; None: nothing; raises as ``relays`` does."""
+        """Return the relay that takes effect when the run has ended, or None; raises as ``relays`` does."""
         return next((each for each in self.relays(name) if each.done_at is None), None)
 
     def drop_relay(self, name: str) -> None:
-        """Forget what a run was to go on with: it cannot.
+        """Remove the waiting relay of a run, because the run cannot continue with it.
 
         Raises:
             NotFound: there is no such run.
@@ -109,13 +109,13 @@ def _insert(
 
 
 def note_done(connection: sa.Connection, run: int, source: str, at: float) -> None:
-    """Note that a run, whose row is locked and has the job file before, has another one without an end."""
+    """Note that a run got another job file without stopping; its locked row still has the previous file."""
     before = connection.scalar(sa.select(tables.runs.c.source).where(tables.runs.c.id == run))
     _insert(connection, run, source, before or b"", at, done_at=at)
 
 
 def settle(connection: sa.Connection, run: int, at: float) -> None:
-    """Note that a run, whose row is locked, goes on with what it was asked to."""
+    """Note that a run continues with the requested job file; the run's row is locked."""
     columns = tables.relays.c
     connection.execute(
         sa.update(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)).values(done_at=at)
@@ -123,6 +123,6 @@ def settle(connection: sa.Connection, run: int, at: float) -> None:
 
 
 def drop(connection: sa.Connection, run: int) -> None:
-    """Forget what a run, whose row is locked, was to go on with."""
+    """Remove the waiting relay of a run whose row is locked."""
     columns = tables.relays.c
     connection.execute(sa.delete(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)))

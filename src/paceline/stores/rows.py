@@ -1,4 +1,4 @@
-"""Finding the rows that a run and its replicas have, for the other modules of this package."""
+"""Finding the rows of a run and of its replicas, for the other modules of this package."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST = 2**63 - 1
 
 
 class StorePart:
-    """A part of a store: some methods over one database."""
+    """A part of a store: some of its methods, all on one database."""
 
     def __init__(self, database: databases.Database) -> None:
         self._database = database
@@ -27,8 +27,9 @@ def run_id(connection: sa.Connection, name: str, *, lock: bool = False) -> int:
     Args:
         connection: within a transaction.
         name: the run's name.
-        lock: let no other transaction that locks too change the run before this one ends. Events and requests
-            get their numbers under it, so that a follower who has seen one has seen all before it.
+        lock: keep other transactions that also lock from changing the run before this transaction ends.
+            Events and requests get their numbers under this lock, so a follower that has seen one of them has
+            seen all earlier ones.
 
     Raises:
         NotFound: there is no such run.
@@ -41,7 +42,7 @@ def run_id(connection: sa.Connection, name: str, *, lock: bool = False) -> int:
 
 
 def not_found(connection: sa.Connection, name: str) -> errors.NotFound:
-    """Return the error for a run that does not exist, with the names that come near."""
+    """Return the error for a run that does not exist; it suggests similar names."""
     import difflib
 
     names = list(connection.scalars(sa.select(tables.runs.c.name)))
@@ -84,5 +85,5 @@ def no_replica(name: str, replica: roles.ReplicaId) -> errors.NotFound:
 
 
 def storable(value: Any) -> Any:
-    """Return a measured number, or None where it is a whole one beyond 64 bits: nothing measures such."""
+    """Return a measured value, or None for an integer that exceeds 64 bits, which nothing really measures."""
     return None if isinstance(value, int) and not -_LARGEST <= value <= _LARGEST else value

@@ -1,4 +1,4 @@
-"""Lists of runs: all, or a page of those that are looked for."""
+"""Lists of runs: all runs, or a page of the runs that match a query."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ORDERS: dict[Order, sa.ColumnElement[Any]] = {
 
 
 class RunLists(rows.StorePart):
-    """The runs of a store, as lists show them."""
+    """The lists of a store's runs."""
 
     def list_runs(
         self,
@@ -40,13 +40,13 @@ class RunLists(rows.StorePart):
         limit: int | None = None,
         newest_first: bool = True,
     ) -> list[runs.RunSummary]:
-        """Return what a list shows of each run, by the time of submission.
+        """Return the summaries of runs, sorted by the time of submission.
 
         Args:
-            phases: only runs in one of these; None: all.
-            engine: only runs of this one; None: of all.
-            limit: at most so many; None: all.
-            newest_first: whether the run that was submitted last comes first.
+            phases: only runs in one of these phases; None: runs in any phase.
+            engine: only runs of this engine; None: runs of all engines.
+            limit: maximum number of runs; None: no maximum.
+            newest_first: whether the latest submitted run comes first.
 
         Raises:
             StoreError: the store cannot be read.
@@ -67,8 +67,8 @@ class RunLists(rows.StorePart):
         """Return a page of runs, each with its digest.
 
         Args:
-            wanted: which runs, and which page of them.
-            engine: only runs of this one; None: of all.
+            wanted: the query for runs, with the wanted page.
+            engine: only runs of this engine; None: runs of all engines.
 
         Raises:
             StoreError: the store cannot be read.
@@ -77,7 +77,7 @@ class RunLists(rows.StorePart):
         if engine is not None:
             conditions.append(tables.runs.c.engine == engine)
         whole: sa.FromClause = tables.runs
-        if wanted.search or wanted.finding:  # What is found is looked for, too.
+        if wanted.search or wanted.finding:  # Both search the digest, too.
             whole = sa.outerjoin(tables.runs, tables.digests)
         count = sa.select(sa.func.count()).select_from(whole).where(*conditions)
         with self._database.reading() as connection:
@@ -87,10 +87,13 @@ class RunLists(rows.StorePart):
         return run_queries.cut(found, total, wanted)
 
     def _sorted(self, query: sa.Select[Any], wanted: RunQuery) -> sa.Select[Any]:
-        """Sort a query as the page is, and let it begin behind the page before; with a run too many."""
+        """Sort a query in the order of the page and start it after the previous page.
+
+        The limit is one run more than the page, which shows whether there is a next page.
+        """
         name = self._database.bytewise(tables.runs.c.name)
         value = name if wanted.order is Order.NAME else _ORDERS[wanted.order]
-        # Only where it may be missing: else an index serves.
+        # Sorting by IS NULL prevents the use of an index, so it is done only if the value may be missing.
         missing = [] if wanted.order in (Order.SUBMITTED, Order.NAME) else [value.is_(None)]
         directed = [each.desc() if wanted.descending else each.asc() for each in (value, name)]
         query = query.order_by(*missing, *directed).limit(wanted.limit + 1)

@@ -1,4 +1,4 @@
-"""Runs and their replicas, and the state of the machine that drives them."""
+"""Runs and their replicas, and the state of the state machine that drives each run."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StoredRuns(rows.StorePart):
     """The runs of a store."""
 
     def create_run(self, run: runs.Run, state: states.JobState, *, submit: runs.Submit | None = None) -> None:
-        """Keep a new run, its replicas and the state that its supervisor starts from.
+        """Store a new run, its replicas and the state from which its supervisor starts.
 
         Args:
             run: the run.
@@ -28,7 +28,7 @@ class StoredRuns(rows.StorePart):
             submit: how a repeated submit is recognized; None: by the run's name alone.
 
         Raises:
-            Conflict: there is a run of that name, or one that was submitted with that key.
+            Conflict: there is a run of that name, or a run that was submitted with the same key.
             StoreError: the store cannot be written.
         """
         with self._database.writing() as connection:
@@ -37,10 +37,10 @@ class StoredRuns(rows.StorePart):
                 _insert_submit(connection, key, submit)
 
     def submitted(self, submit: runs.Submit) -> str | None:
-        """Return the name of the run that was submitted with a key; None: there is none, or no more.
+        """Return the name of the run that was submitted with a key; None if no run in the store was.
 
         Raises:
-            Conflict: something else was submitted with it.
+            Conflict: something else was submitted with this key.
             StoreError: the store cannot be read.
         """
         columns = tables.submits.c
@@ -64,14 +64,14 @@ class StoredRuns(rows.StorePart):
         name = tables.runs.c.name
         query = sa.select(name).where(name.startswith(prefix, autoescape=True))
         with self._database.reading() as connection:
-            # SQLite's LIKE takes a for A.
+            # SQLite's LIKE ignores the case of ASCII letters.
             return {found for found in connection.scalars(query) if found.startswith(prefix)}
 
     def get_run(self, name: str) -> runs.Run:
         """Return a run.
 
         Raises:
-            NotFound: there is no such run; names the ones that come near.
+            NotFound: there is no such run; the message suggests similar names.
             StoreError: the store cannot be read.
         """
         columns = tables.runs.c
@@ -109,7 +109,7 @@ class StoredRuns(rows.StorePart):
         finished_at: float | None = None,
         notes: Collection[str] | None = None,
     ) -> None:
-        """Change some facts of a run; None leaves a fact as it is. Times are Unix seconds.
+        """Change facts of a run; None leaves a fact unchanged. Times are Unix seconds.
 
         Raises:
             NotFound: there is no such run.
@@ -139,18 +139,24 @@ class StoredRuns(rows.StorePart):
         drops_relay: bool = False,
         resized: str | None = None,
     ) -> None:
-        """Keep the state of a run for a later supervisor, and all that others are shown of it.
+        """Store the state of a run, for a later supervisor and for everything that shows the run.
 
-        The run has started at the first ``at`` (Unix seconds) whose phase is not ``pending``, and has
-        finished at the first whose phase is final; one that goes on again has not, and what was concluded
-        of its end holds no more. What happened meanwhile is kept together with it, and so is the job file
-        where it is another one now: then what was asked of it by a relay is done.
-        With ``drops_relay`` that is forgotten: the run goes on as it was. ``resized`` is the job file of a
-        run that has another one without having ended for it.
+        The first ``at`` (Unix seconds) with a phase other than ``pending`` becomes the start of the run, and
+        the first with a final phase becomes its end. A run that is not in a final phase has no end, and its
+        conclusion is deleted.
+
+        Args:
+            name: the run's name.
+            state: the new state.
+            at: time of the state (Unix seconds).
+            events: what happened since the last save; stored in the same transaction.
+            source: the new job file of a run that continues with another one; this settles the waiting relay.
+            drops_relay: whether the waiting relay is removed and the run continues with its present job file.
+            resized: the new job file of a run that got another one without stopping.
 
         Raises:
             NotFound: there is no such run.
-            StoreError: the store cannot be written; it still has the state before.
+            StoreError: the store cannot be written; it still has the previous state.
         """
         columns = tables.runs.c
         encoded = encodings.encode(state)
@@ -172,7 +178,7 @@ class StoredRuns(rows.StorePart):
                     spec=encodings.encode(state.spec),
                     state=encoded,
                     model=trained_models.name_of(state.spec),
-                    # Of a run that goes on everything is kept anew.
+                    # A run that is not over is stored in full detail (again).
                     detail=columns.detail if state.phase.is_final else runs.Detail.FULL.value,
                     started_at=sa.func.coalesce(columns.started_at, started),
                     finished_at=finished,
@@ -189,7 +195,7 @@ class StoredRuns(rows.StorePart):
             journals.insert_events(connection, key, list(events))
 
     def load_state(self, name: str) -> states.JobState:
-        """Return the state that was saved last.
+        """Return the last saved state of a run.
 
         Raises:
             NotFound: there is no such run.
@@ -203,7 +209,7 @@ class StoredRuns(rows.StorePart):
         return encodings.decode(states.JobState, text, what=f"the state of job {name!r}")
 
     def delete_run(self, name: str) -> None:
-        """Remove a run and all that was kept of it.
+        """Remove a run and everything that is stored about it.
 
         Raises:
             NotFound: there is no such run.
@@ -223,7 +229,7 @@ class StoredRuns(rows.StorePart):
         pid: int | None = None,
         cores: Collection[int] = (),
     ) -> None:
-        """Keep where the latest launch of a replica is; None and ``()`` leave a fact as it is.
+        """Store where a replica was last launched; None and ``()`` leave a fact unchanged.
 
         Raises:
             NotFound: there is no such run or replica.
@@ -241,7 +247,7 @@ class StoredRuns(rows.StorePart):
                 )
 
     def replicas(self, name: str) -> list[runs.ReplicaRow]:
-        """Return the replicas of a run in the order of its roles.
+        """Return the replicas of a run: the first ones in the order of its roles, then those added later.
 
         Raises:
             NotFound: there is no such run.
@@ -269,7 +275,7 @@ class StoredRuns(rows.StorePart):
 
 
 def insert_run(connection: sa.Connection, run: runs.Run, state: states.JobState) -> int:
-    """Insert a run, its replicas and labels; return the number of its row.
+    """Insert a run, its replicas and its labels; return the number of the run's row.
 
     Raises:
         Conflict: there is a run of that name.
@@ -307,7 +313,7 @@ def insert_run(connection: sa.Connection, run: runs.Run, state: states.JobState)
 
 
 def source_bytes(source: str) -> bytes:
-    """Return a job file as it is stored."""
+    """Return the bytes in which a job file is stored."""
     return source.encode("utf-8", "surrogatepass")
 
 
@@ -354,7 +360,7 @@ def _insert_submit(connection: sa.Connection, run: int, submit: runs.Submit) -> 
 
 
 def _save_replicas(connection: sa.Connection, run: int, replicas: Collection[states.ReplicaState]) -> None:
-    """Write the rows of replicas that changed; one that the state no longer has keeps its measurements."""
+    """Write the rows of new and changed replicas; a replica that left the state keeps its row."""
     columns = tables.replicas.c
     query = sa.select(
         columns.role, columns.number, columns.id, columns.phase, columns.attempt, columns.restarts,
@@ -371,7 +377,7 @@ def _save_replicas(connection: sa.Connection, run: int, replicas: Collection[sta
             changed.append({"row": row.id, **values})
     _insert_replicas(connection, run, missing)
     if changed:
-        # Each value is named, so that the statement is the same for all rows and is sent as one batch.
+        # All values are bound parameters, so one statement serves all rows and is sent as one batch.
         update = sa.update(tables.replicas).where(columns.id == sa.bindparam("row"))
         named: dict[str, Any] = {
             column: sa.bindparam(column)

@@ -1,4 +1,4 @@
-"""The sessions of browsers at servers: what each began with, sealed by a key that is not in the store."""
+"""The sessions of browsers at servers. The data of a session are sealed by a key that is not in the store."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from paceline.stores import rows, tables
 
 
 class BrowserSessions(rows.StorePart):
-    """Sessions that have begun and not ended."""
+    """The browser sessions of a store."""
 
     def begin_session(
         self, name: str, *, who: str, sealed: bytes, at: float, ends_at: float, most: int
     ) -> None:
-        """Keep a session; those that have ended go, and of its caller those before the newest.
+        """Store a session; remove all ended sessions and the oldest surplus sessions of the caller.
 
         Args:
-            name: what it is found by.
-            who: the name of its caller.
-            sealed: what it began with.
-            at: now.
-            ends_at: when it ends.
-            most: how many of a caller are kept.
+            name: identifier by which the session is looked up.
+            who: name of the caller.
+            sealed: the sealed data of the session.
+            at: current time (Unix seconds).
+            ends_at: when the session ends (Unix seconds).
+            most: how many sessions of a caller are kept.
 
         Raises:
             StoreError: the store cannot be written.
@@ -37,7 +37,7 @@ class BrowserSessions(rows.StorePart):
                 connection.execute(sa.delete(tables.sessions).where(columns.name.in_(old)))
 
     def session(self, name: str, *, at: float) -> bytes | None:
-        """Return what a session began with; None: there is none, or it has ended.
+        """Return the sealed data of a session; None if it does not exist or has ended.
 
         Raises:
             StoreError: the store cannot be read.
@@ -49,7 +49,7 @@ class BrowserSessions(rows.StorePart):
         return None if found is None else bytes(found)
 
     def end_session(self, name: str) -> None:
-        """End a session, if there is one.
+        """End a session, if it exists.
 
         Raises:
             StoreError: the store cannot be written.

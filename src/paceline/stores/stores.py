@@ -1,7 +1,8 @@
-"""The store: runs, their replicas, what happened to them and what was measured, in one database.
+"""The store: runs, their replicas, events and measurements in one database.
 
-Nothing here knows the time: every instant is the caller's, in Unix seconds. Each method is one transaction.
-Methods may be called from several threads and, each with its own store, from several processes.
+The store reads no clock: the caller passes every time, in Unix seconds. Every method writes in one
+transaction, except ``thin``, which needs several. Methods may be called from several threads, and from
+several processes if each opens its own store.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Store(
 ):
     """An open store; close it, or use it as a context manager.
 
-    Every method raises ``StoreError`` when the database fails; what it was to change is then unchanged, and
-    the same call may be repeated.
+    Every method raises ``StoreError`` when the database fails. The transaction that failed has changed
+    nothing, and the same call may be repeated.
     """
 
     def close(self) -> None:
@@ -66,13 +67,13 @@ class Store(
 
 
 def open_store(url: str) -> Store:
-    """Open the store that a URL names, and make it or bring it up to date where that is needed.
+    """Open the store that a URL names; create it or update its schema if needed.
 
     Args:
         url: ``sqlite:////var/lib/paceline.db`` (made with its folder if missing) or
             ``postgresql://user:password@host/name`` (the database must exist).
 
     Raises:
-        StoreError: it cannot be opened, or a newer program made it.
+        StoreError: the store cannot be opened, or a newer program made it.
     """
     return Store(databases.open_database(url))

@@ -1,4 +1,4 @@
-"""Studies that take many runs, as far as they are: each one value, saved whole after each step."""
+"""Studies of many runs and their progress: a study is one value, saved as a whole after each step."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class Studies(rows.StorePart):
     """The studies of a store."""
 
     def save_study(self, study: Tuning | Experiment, *, at: float) -> None:
-        """Keep how far a study is, in place of what was kept of it.
+        """Store the current state of a study and replace its previous state.
 
         Raises:
-            Conflict: there is a study of another kind of that name.
-            StoreError: the store cannot be written; what was kept is as it was.
+            Conflict: the name belongs to a study of another kind.
+            StoreError: the store cannot be written; the previous state is unchanged.
         """
         kind = next(kind for kind, of in _classes().items() if isinstance(study, of))
         columns = tables.studies.c
@@ -40,10 +40,10 @@ class Studies(rows.StorePart):
                 connection.execute(sa.update(tables.studies).where(columns.name == study.name).values(data))
 
     def tuning(self, name: str) -> Tuning:
-        """Return a search.
+        """Return a tuning.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no tuning of that name.
             StoreError: the store cannot be read.
         """
         return cast("Tuning", self._load("tuning", name, "paceline tune FILE --trials 6"))
@@ -52,7 +52,7 @@ class Studies(rows.StorePart):
         """Return an experiment.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no experiment of that name.
             StoreError: the store cannot be read.
         """
         return cast("Experiment", self._load("experiment", name, "paceline experiment run FILE"))
@@ -61,7 +61,7 @@ class Studies(rows.StorePart):
         """Return a study of either kind.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no study of that name.
             StoreError: the store cannot be read.
         """
         columns = tables.studies.c
@@ -76,7 +76,7 @@ class Studies(rows.StorePart):
         """Return the studies, each with the time of its last change; the latest change comes first.
 
         Args:
-            limit: at most so many.
+            limit: maximum number of studies.
 
         Raises:
             StoreError: the store cannot be read.
@@ -103,8 +103,9 @@ def _decoded(kind: str, data: str, name: str) -> Tuning | Experiment:
 
 
 def _classes() -> Mapping[str, type[Tuning] | type[Experiment]]:
-    """Return the class of each kind of study, by what the kind is called."""
-    # Each command opens a store and few read studies: to load them all the time costs each 2 % of its own.
+    """Return the class of each kind of study, by the name of the kind."""
+    # Every command opens a store, but few read studies. Importing these always would cost 2 % of each
+    # command.
     from paceline.model.studies.experiments import Experiment
     from paceline.model.studies.tunings import Tuning
 

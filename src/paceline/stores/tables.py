@@ -1,12 +1,12 @@
-"""The tables. The migrations make them; a test compares both.
+"""The tables of the database. The migrations create them, and a test compares both.
 
-Measurements are most of the data: 220 replicas give 792,000 samples an hour. So they carry the number of
-their replica's row instead of names, and one index, ``(replica_id, at)``, which serves the latest of each
-replica as well as a stretch of time. Columns of measurements have the names of the fields in
-``paceline.model.measures.samples``. Times are Unix seconds. Samples and step reports stay in rows of their
-own only while they are the latest of their replica: the others lie in blocks (see `packings`).
+Measurements are most of the data: 220 replicas give 792,000 samples an hour. A measurement therefore has the
+number of its replica's row instead of names. It has one index, ``(replica_id, at)``, which serves both the
+latest measurement of a replica and a range of time. Columns of measurements have the names of the fields in
+``paceline.model.measures.samples``. Times are Unix seconds. Only the latest samples and step reports of a
+replica are individual rows; the others are in blocks (see `packings`).
 
-The long texts of a run stand last in its row: listing runs never reads the pages they spill onto.
+The long texts of a run are at the end of its row, so listing runs does not read their overflow pages.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import sqlalchemy as sa
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
-#: 64 bits everywhere; SQLite numbers rows by itself only when the type is spelt INTEGER.
+#: 64 bits everywhere. SQLite numbers rows automatically only if the type is spelt INTEGER.
 Number = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 class Text(sa.types.TypeDecorator[str]):
-    """Text for people; what no database can hold (NUL, halves of surrogate pairs) becomes U+FFFD."""
+    """Readable text; characters that no database stores (NUL, lone surrogates) become U+FFFD."""
 
     impl = sa.Text
     cache_ok = True
 
     def process_bind_param(self, value: str | None, dialect: sa.Dialect) -> str | None:
-        """Return the text as it is stored."""
+        """Return the text in the form that is stored."""
         return None if value is None else _UNSTORABLE.sub("\ufffd", value)
 
 
 class MetricType(sa.Double[float]):
-    """A number that a training script reports; NaN stays NaN, where SQLite alone would make it NULL."""
+    """A number that a training script reports; NaN is preserved, which SQLite itself would turn into NULL."""
 
     def bind_processor(self, dialect: sa.Dialect) -> Callable[[float | None], Any] | None:
-        """Return what makes a number storable; None when it is already."""
+        """Return the function that makes a number storable; None if the database needs none."""
         return _storable if dialect.name == "sqlite" else None
 
     def result_processor(self, dialect: sa.Dialect, coltype: Any) -> Callable[[Any], float | None] | None:
-        """Return what makes a stored number a number again; None when it is already."""
+        """Return the function that turns a stored value back into a number; None if none is needed."""
         return _number if dialect.name == "sqlite" else None
 
 
@@ -59,7 +59,7 @@ metadata = sa.MetaData()
 
 
 def _owner(table: str) -> sa.Column[int]:
-    """Return the column that says whose a row is; the row goes when its owner goes."""
+    """Return the foreign key to the owner of a row; deleting the owner deletes the row."""
     target = sa.ForeignKey(f"{table}s.id", ondelete="CASCADE")
     return sa.Column(f"{table}_id", Number, target, nullable=False)
 
@@ -76,7 +76,7 @@ runs = sa.Table(
     sa.Column("started_at", sa.Double),
     sa.Column("finished_at", sa.Double),
     sa.Column("ttl_after_finished_seconds", sa.Double),
-    sa.Column("replicas", Text, nullable=False),  # how many of each role run, for lists
+    sa.Column("replicas", Text, nullable=False),  # running and wanted replicas of each role, for lists
     sa.Column("message", Text, nullable=False),
     sa.Column("labels", sa.Text, nullable=False),  # JSON
     sa.Column("notes", sa.Text, nullable=False),  # JSON
@@ -117,7 +117,7 @@ spools = sa.Table(
     metadata,
     _owner("replica"),
     sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("position", sa.BigInteger, nullable=False),  # bytes of the spool that are stored already
+    sa.Column("position", sa.BigInteger, nullable=False),  # how many bytes of the spool are stored
     sa.PrimaryKeyConstraint("replica_id", "attempt"),
 )
 
@@ -177,7 +177,7 @@ samples = sa.Table(
 
 
 def _blocks(name: str) -> sa.Table:
-    """Return a table of packed measurements (see `blocks`): each row has many of one replica and attempt."""
+    """Return a table of packed measurements (see `blocks`); a row has many of one replica and attempt."""
     return sa.Table(
         name,
         metadata,
@@ -268,7 +268,7 @@ digests = sa.Table(
     sa.Column("used_cores", sa.Double),
     sa.Column("auc", MetricType),
     sa.Column("log_loss", MetricType),
-    sa.Column("codes", Text, nullable=False, server_default=""),  # one after the other
+    sa.Column("codes", Text, nullable=False, server_default=""),  # separated by spaces
 )
 
 conclusions = sa.Table(

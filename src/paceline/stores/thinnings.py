@@ -1,7 +1,7 @@
-"""Measurements of finished runs in less detail: a minute's combined into one, or none of them.
+"""Thinning out the measurements of finished runs: those of a minute become one, or all are removed.
 
-Each transaction is about some blocks of one replica, so no process waits long for another. After a kill at
-any moment, what was done is done, and doing it again finds the rest: what is combined already stays as it is.
+A transaction covers only some blocks of one replica, so no process waits long for another. If the process is
+killed, its finished transactions stay, and the next call does the rest: combined measurements stay unchanged.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.stores import blocks, combinations, packings, rows, tables
 
 EVERY_SECONDS = 60.0
-#: So many pieces or blocks, of 600 measurements at most, are combined together.
+#: How many pieces or blocks one transaction combines; a block has about 600 measurements.
 _TOGETHER = 40
 
 
 class Thinnings(rows.StorePart):
-    """Less detail of a store's runs."""
+    """Reducing the detail of a store's runs."""
 
     def thin(self, name: str, detail: Detail) -> None:
-        """Keep less of what was measured of a run that has ended.
+        """Reduce the stored measurements of a run that has ended.
 
-        The latest of each replica stay as they are for ``MINUTES``, since they are not packed.
+        For ``MINUTES``, the latest measurements of each replica stay unchanged, because they are not packed.
 
         Raises:
-            Conflict: the run goes on.
+            Conflict: the run has not ended.
             NotFound: there is no such run.
             StoreError: the store cannot be read or written.
         """
@@ -47,7 +47,7 @@ class Thinnings(rows.StorePart):
                         self._combine(name, kind, table, owner, numbers)
 
     def set_detail(self, name: str, detail: Detail, note: str) -> None:
-        """Say how much is kept of a run that has ended, and with a note in words.
+        """Record how much detail is kept of a run that has ended, and add a note about it to the run.
 
         Raises:
             Conflict, NotFound, StoreError: as ``thin``.
@@ -60,7 +60,7 @@ class Thinnings(rows.StorePart):
             connection.execute(sa.update(tables.runs).where(columns.id == key).values(values))
 
     def size_bytes(self) -> int:
-        """Return how large the database is, with what is free in it.
+        """Return the size of the database, including free space in it.
 
         Raises:
             StoreError: the store cannot be read.
@@ -74,11 +74,11 @@ class Thinnings(rows.StorePart):
         return int(found or 0)
 
     def detail_counts(self, *, engine: str, prefix: str = "") -> dict[str, int]:
-        """Return how many finished runs are kept in which detail.
+        """Return the number of finished runs for each level of detail.
 
         Args:
-            engine: only runs of this one.
-            prefix: only runs whose names begin so.
+            engine: only runs of this engine.
+            prefix: only runs whose names start with this text.
 
         Raises:
             StoreError: the store cannot be read.
@@ -111,7 +111,7 @@ class Thinnings(rows.StorePart):
             return sorted(packings.Owner(*each) for each in connection.execute(found))
 
     def _chunks(self, table: sa.Table, owner: packings.Owner) -> Iterator[Sequence[int]]:
-        """Yield the numbers of rows that are combined together, in the order of time."""
+        """Yield groups of row numbers in the order of time; each group is combined in one transaction."""
         query = sa.select(table.c.id).where(*_of(table, owner)).order_by(table.c.first_at, table.c.id)
         with self._database.reading() as connection:
             found = list(connection.scalars(query))
@@ -121,7 +121,7 @@ class Thinnings(rows.StorePart):
     def _combine(
         self, name: str, kind: type, table: sa.Table, owner: packings.Owner, numbers: Sequence[int]
     ) -> None:
-        """Combine what some rows hold; a damaged row stays, so that its reader gets the error."""
+        """Combine the measurements of some rows; a damaged row stays, so that its reader gets an error."""
         query = sa.select(table.c.id, table.c.data).where(table.c.id.in_(numbers))
         with self._database.reading() as connection:
             found = connection.execute(query.order_by(table.c.first_at, table.c.id)).all()
@@ -159,7 +159,7 @@ def _ended(connection: sa.Connection, name: str) -> int:
     """Return the number of a run's row, which stays locked until the transaction ends.
 
     Raises:
-        Conflict: the run goes on.
+        Conflict: the run has not ended.
         NotFound: there is no such run.
     """
     key = rows.run_id(connection, name, lock=True)

@@ -1,1 +1,1 @@
-"""What people and programs touch: thin, each over the services."""
+"""The interfaces for users and programs: thin layers over the services."""

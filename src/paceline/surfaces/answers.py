@@ -1,4 +1,4 @@
-"""Why a job is as it is, in words: the parts that a page and a text in Markdown show alike."""
+"""The explanation of a job in words: the parts that web pages and Markdown texts share."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from paceline.model.explanations.causes import Cause, Evidence, EvidenceSource, 
 from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views import cells
 
-#: So many replicas are named of those that a number was measured of.
+#: At most this many of the replicas behind a number are named.
 _NAMED = 4
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvidence:
-    """Something that was seen, and where its numbers come from."""
+    """An observation, and the sources of its numbers."""
 
     text: str
     sources: str
@@ -27,9 +27,9 @@ class AnswerReason:
     """A cause.
 
     Attributes:
-        effects: what else was seen that follows from it, nearest first, each with its code.
-        change: of the job file, as rows (`Diffs.rows`).
-        gain: what the changes are computed to bring; empty: that cannot be said.
+        effects: other findings that follow from the cause, the most direct first, each with its code.
+        change: the change of the job file, as rows (`Diffs.rows`).
+        gain: the computed gain of the changes; empty if it is unknown.
     """
 
     code: str
@@ -49,9 +49,9 @@ class Prospect:
     """How the job scales.
 
     Attributes:
-        uses: each bound with how far it is used, between 0 and 1, and whether that is so far that it binds.
-        options: what another size is, what it would bring, what would bind then.
-        knee: a sentence; empty: that cannot be said.
+        uses: the name of each limit, the used share of it (0 to 1), and whether it is high enough to bind.
+        options: other sizes of the job: the change, its gain, and the limit that would bind then.
+        knee: a sentence about the number of workers beyond which more bring little; empty if it is unknown.
     """
 
     binds: str
@@ -62,11 +62,11 @@ class Prospect:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Everything that is said.
+    """The whole explanation.
 
     Attributes:
-        primary: the cause that matters most; None: nothing is wrong.
-        others: by what mending them would bring; what is over comes last.
+        primary: the cause that matters most; None if there is no current cause.
+        others: the other causes, by the gain of fixing them; past causes come last.
     """
 
     job: str
@@ -82,8 +82,8 @@ def answer(found: Explanation, *, diffs: Diffs, say: Callable[[str], str] = str)
 
     Args:
         found: the explanation.
-        diffs: shows what causes change.
-        say: puts the options that say where the job is into commands.
+        diffs: shows the changes of causes.
+        say: adds the options that locate the job to the commands in a text.
     """
     reasons = [_reason(cause, diffs, say) for cause in found.causes]
     has_primary = bool(reasons) and not reasons[0].is_past
@@ -98,7 +98,7 @@ def answer(found: Explanation, *, diffs: Diffs, say: Callable[[str], str] = str)
 
 
 def _sentence(found: Explanation) -> str:
-    """Return the summary as a sentence; a job's name stays as it is."""
+    """Return the summary as a sentence; a leading job name keeps its case."""
     summary = found.summary
     return f"{summary if summary.startswith(found.job) else summary[:1].upper() + summary[1:]}."
 
@@ -131,7 +131,7 @@ def _seen(each: Evidence) -> AnswerEvidence:
 
 
 def origin(source: EvidenceSource) -> str:
-    """Return where a number comes from: ``cpu_cores, 60 samples (ps-0), 14:02:12 to 14:02:42 UTC``."""
+    """Return the source of a number, such as ``cpu_cores, 60 samples (ps-0), 14:02:12 to 14:02:42 UTC``."""
     whose = [str(replica) for replica in source.replicas]
     more = f" and {len(whose) - _NAMED} more" if len(whose) > _NAMED else ""
     about = f" ({', '.join(whose[:_NAMED])}{more})" if whose else ""
@@ -144,14 +144,14 @@ def origin(source: EvidenceSource) -> str:
 
 
 def counted(source: EvidenceSource) -> str:
-    """Return how many there are of what a number rests on: ``60 samples``, ``1 trace``; ``job file``."""
+    """Return what a number is based on, with the count: ``60 samples``, ``1 trace``, ``job file``."""
     if source.count == 1:
         return f"1 {source.what.removesuffix('s')}" if source.what.endswith("s") else source.what
     return f"{source.count} {source.what}" if source.count else source.what
 
 
 def gain(value: Gain) -> str:
-    """Return how many times as much: ``1.4 to 1.8 times``."""
+    """Return a gain in words, such as ``1.4 to 1.8 times``."""
     low, high = f"{value.low:.1f}", f"{value.high:.1f}"
     return f"{low} times" if low == high else f"{low} to {high} times"
 
@@ -168,7 +168,7 @@ def prospect(outlook: Outlook) -> Prospect:
 
 
 def _bounds(uses: Sequence[tuple[str, float]], most: int = 8) -> tuple[tuple[str, float], ...]:
-    """Return the bounds that are used most; of many the rest is one line."""
+    """Return the most used limits; if there are too many, the rest is one entry."""
     if len(uses) <= most:
         return tuple(uses)
     rest = uses[most - 1 :]

@@ -1,4 +1,4 @@
-"""The Python API: submit a job from a script or a notebook, look at it, and get what was measured.
+"""The Python API: submit a job from a script or a notebook, inspect it, and read its measurements.
 
 ::
 
@@ -6,9 +6,9 @@
     job.wait(timeout=3600)
     job.samples().groupby("replica").cpu_cores.mean()
 
-With ``engine="kubernetes"`` the same is done with the jobs of a cluster, with ``server=URL`` with those of a
+With ``engine="kubernetes"`` the functions use the jobs of a cluster, and with ``server=URL`` those of a
 server (``paceline serve``). A handle opens the store, or a connection to the cluster or the server, for each
-call and closes it again, so it can be kept for as long as one likes.
+call and closes it again, so it can be kept for any length of time.
 """
 
 from __future__ import annotations
@@ -63,17 +63,18 @@ def submit(
 
     Args:
         job: the path of a job file, or a ``JobSpec``.
-        name: instead of the job's own; a number is added when a job of that name exists.
-        base: where a relative ``working_dir`` starts; else the folder of the file, or the current one.
-        home: the state folder; else ``PACELINE_HOME`` or its default.
-        store: the store's URL; else ``PACELINE_STORE`` or its default.
-        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
-        server: the address of a server to ask instead; else ``PACELINE_SERVER``, else none.
-        context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
-        namespace: of a cluster; else that of the context.
+        name: the name to use instead of the one in the file; a number is added if a job of that name exists.
+        base: the folder that a relative ``working_dir`` starts from; by default the folder of the job file,
+            or the current folder for a ``JobSpec``.
+        home: the state folder; by default ``PACELINE_HOME`` or its default.
+        store: the store's URL; by default ``PACELINE_STORE`` or its default.
+        engine: ``local`` or ``kubernetes``; by default ``PACELINE_ENGINE``, or else this machine.
+        server: the address of a server to use instead; by default ``PACELINE_SERVER``, or else none.
+        context: a context of the kubeconfig; by default the current one, or the cluster around this process.
+        namespace: a namespace of the cluster; by default the namespace of the context.
 
     Raises:
-        InvalidInput: the file is no job file, or the name cannot be a job's.
+        InvalidInput: the file is not a valid job file, or no job can have the name.
         EngineError: the job does not fit this machine.
         StoreError: the state folder or the store cannot be written.
     """
@@ -81,7 +82,7 @@ def submit(
     from paceline.surfaces import job_names
 
     if isinstance(job, JobSpec):
-        # Through the file's own checks: a spec made by hand may be wrong as well.
+        # The spec passes through the checks of job files, because a spec made by hand may be invalid too.
         job_file, folder = specs.parse_job(specs.dump_job(job), file=f"{job.name}.yaml"), Path.cwd()
     else:
         job_file, folder = specs.load_job(job), Path(job).resolve().parent
@@ -108,16 +109,16 @@ def get(
     """Return a job by its name.
 
     Args:
-        name: the name.
-        home: the state folder; else ``PACELINE_HOME`` or its default.
-        store: the store's URL; else ``PACELINE_STORE`` or its default.
-        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
-        server: the address of a server to ask instead; else ``PACELINE_SERVER``, else none.
-        context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
-        namespace: of a cluster; else that of the context.
+        name: the name of the job.
+        home: the state folder; by default ``PACELINE_HOME`` or its default.
+        store: the store's URL; by default ``PACELINE_STORE`` or its default.
+        engine: ``local`` or ``kubernetes``; by default ``PACELINE_ENGINE``, or else this machine.
+        server: the address of a server to use instead; by default ``PACELINE_SERVER``, or else none.
+        context: a context of the kubeconfig; by default the current one, or the cluster around this process.
+        namespace: a namespace of the cluster; by default the namespace of the context.
 
     Raises:
-        NotFound: there is none; names the ones that come near.
+        NotFound: there is no job of this name; the message names similar ones.
     """
     place = _place(home, store, engine, server, context, namespace)
     with composition.opened_place(place) as jobs:
@@ -135,16 +136,16 @@ def list_jobs(
     context: str | None = None,
     namespace: str | None = None,
 ) -> list[JobHandle]:
-    """Return the jobs, the newest first; exported as ``paceline.list``.
+    """Return the jobs, newest first; exported as ``paceline.list``.
 
     Args:
-        phases: only jobs in one of these.
-        home: the state folder; else ``PACELINE_HOME`` or its default.
-        store: the store's URL; else ``PACELINE_STORE`` or its default.
-        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
-        server: the address of a server to ask instead; else ``PACELINE_SERVER``, else none.
-        context: of a cluster, in the kubeconfig; else the current one, or the cluster around this process.
-        namespace: of a cluster; else that of the context.
+        phases: only jobs in one of these phases.
+        home: the state folder; by default ``PACELINE_HOME`` or its default.
+        store: the store's URL; by default ``PACELINE_STORE`` or its default.
+        engine: ``local`` or ``kubernetes``; by default ``PACELINE_ENGINE``, or else this machine.
+        server: the address of a server to use instead; by default ``PACELINE_SERVER``, or else none.
+        context: a context of the kubeconfig; by default the current one, or the cluster around this process.
+        namespace: a namespace of the cluster; by default the namespace of the context.
     """
     place = _place(home, store, engine, server, context, namespace)
     wanted = None if phases is None else [JobPhase(phase) for phase in phases]
@@ -155,17 +156,17 @@ def list_jobs(
 def load(
     path: _PathLike, *, name: str | None = None, home: _PathLike | None = None, store: str | None = None
 ) -> JobHandle:
-    """Keep the file of a recording (``paceline record``) as a job that has ended, and return that.
+    """Import a recording (``paceline record``) as an ended job, and return the job.
 
     Args:
-        path: the file.
-        name: of the job; else its own, with a number when that is taken.
-        home: the state folder; else ``PACELINE_HOME`` or its default.
-        store: the store's URL; else ``PACELINE_STORE`` or its default.
+        path: the file of the recording.
+        name: the name of the job; by default the recorded name, with a number added if it is taken.
+        home: the state folder; by default ``PACELINE_HOME`` or its default.
+        store: the store's URL; by default ``PACELINE_STORE`` or its default.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it is no recording, or the name cannot be a job's.
+        InvalidInput: the file is not a recording, or no job can have the name.
     """
     from paceline.surfaces import job_names
 
@@ -177,15 +178,15 @@ def load(
 
 
 def experiment(name: str, *, home: _PathLike | None = None, store: str | None = None) -> Experiment:
-    """Return an experiment (``paceline experiment run``), as far as it is.
+    """Return the current state of an experiment (``paceline experiment run``).
 
     Args:
-        name: the name.
-        home: the state folder; else ``PACELINE_HOME`` or its default.
-        store: the store's URL; else ``PACELINE_STORE`` or its default.
+        name: the name of the experiment.
+        home: the state folder; by default ``PACELINE_HOME`` or its default.
+        store: the store's URL; by default ``PACELINE_STORE`` or its default.
 
     Raises:
-        NotFound: there is none of that name.
+        NotFound: there is no experiment of that name.
     """
     with composition.opened_store(composition.find_home(home, store)) as opened:
         found = opened.study(name)
@@ -208,39 +209,39 @@ def _place(
 
 @dataclasses.dataclass(frozen=True, slots=True, repr=False)
 class JobHandle:
-    """One job of a home, of a namespace of a cluster, or of a server."""
+    """A job of a home, a namespace of a cluster, or a server."""
 
     name: str
     place: composition.Place
 
     @property
     def run(self) -> Run:
-        """Return the run as it is now."""
+        """The current state of the run."""
         with self._jobs() as jobs:
             return jobs.get(self.name)
 
     @property
     def phase(self) -> JobPhase:
-        """Return the phase as it is now."""
+        """The current phase."""
         return self.run.phase
 
     @property
     def is_lost(self) -> bool:
-        """Whether the job should go on, but its supervisor died; ``resume`` brings it back."""
+        """Whether the job should run but its supervisor died; ``resume`` restarts it."""
         with self._jobs() as jobs:
             return jobs.is_lost(jobs.get(self.name))
 
     def wait(self, timeout: float | None = None, *, check: bool = False) -> JobPhase:
-        """Wait until the job has ended, and return how.
+        """Wait until the job has ended, and return its final phase.
 
         Args:
-            timeout: at most so many seconds.
-            check: raise an error unless it succeeded.
+            timeout: the longest wait in seconds.
+            check: whether to raise an error unless the job succeeded.
 
         Raises:
-            WaitTimeout: it has not ended in time.
-            JobFailed: it did not succeed, and ``check`` is set.
-            Conflict: its supervisor died.
+            WaitTimeout: the job has not ended in time.
+            JobFailed: the job did not succeed, and ``check`` is set.
+            Conflict: the job's supervisor died.
         """
         with self._jobs() as jobs:
             run = jobs.wait(self.name, timeout_seconds=timeout)
@@ -250,10 +251,10 @@ class JobHandle:
         return run.phase
 
     def stop(self, *, wait: bool = True) -> None:
-        """Ask the job to end; return when it has, unless ``wait`` is False.
+        """Ask the job to end, and wait until it has ended unless ``wait`` is False.
 
         Raises:
-            Conflict: it has ended already.
+            Conflict: the job has already ended.
         """
         with self._jobs() as jobs:
             jobs.stop(self.name)
@@ -261,20 +262,20 @@ class JobHandle:
                 jobs.wait(self.name)
 
     def resume(self) -> None:
-        """Bring back a job that was stopped, has failed, or has lost its supervisor.
+        """Restart a job that was stopped, has failed, or has lost its supervisor.
 
         Raises:
-            Conflict: it has succeeded, or it runs.
+            Conflict: the job has succeeded or is running.
         """
         with self._jobs() as jobs:
             jobs.resume(self.name)
 
     def scale(self, workers: int) -> None:
-        """Ask for another number of workers while the job runs.
+        """Change the number of workers while the job runs.
 
         Raises:
-            Conflict: it has ended, or cannot have so many.
-            EngineError: this machine has no place for more.
+            Conflict: the job has ended, or cannot have this number of workers.
+            EngineError: this machine has no room for more workers.
         """
         with self._jobs() as jobs:
             jobs.scale(self.name, workers)
@@ -287,18 +288,18 @@ class JobHandle:
         memory_bytes: int | None = None,
         seconds: float | None = None,
     ) -> None:
-        """Give replicas other cores or memory while they run; none of them restarts.
+        """Change the cores or memory of running replicas without restarting them.
 
         Args:
-            target: a replica, such as ``ps-0``, or a role: all of its replicas.
-            cpu_cores: of each; None: as many as it has.
-            memory_bytes: of each; None: as much as it has.
-            seconds: for so long; None: for good.
+            target: a replica, such as ``ps-0``, or a role for all of its replicas.
+            cpu_cores: the cores of each replica; None leaves them unchanged.
+            memory_bytes: the memory of each replica; None leaves it unchanged.
+            seconds: the duration of the change; None means permanently.
 
         Raises:
-            InvalidInput: the target names nothing, or nothing is to change.
-            Conflict: the job does not run, cannot have it, or is being changed.
-            EngineError: there is not as much where it runs.
+            InvalidInput: the target names no replica, or no change is given.
+            Conflict: the job is not running, cannot have these resources, or is being changed.
+            EngineError: the resources are not available where the job runs.
         """
         from paceline.control import resizings
 
@@ -307,23 +308,23 @@ class JobHandle:
             jobs.resize(self.name, wanted, seconds=seconds)
 
     def probe(self, *, seconds: float = 120.0, cost: float = 0.05) -> Probe:
-        """Ask what makes the job as slow as it is, by cutting one part after the other for some seconds.
+        """Find out what limits the job's speed, by cutting one resource after the other for some seconds.
 
         Args:
-            seconds: that it may take.
-            cost: which share it may cost of what the job does in that time.
+            seconds: the longest duration of the probe.
+            cost: the share of the job's work in that time that the probe may cost.
 
         Raises:
-            Conflict: the job does not run, or is being changed; or nothing of it can be cut.
+            Conflict: the job is not running, is being changed, or has no resource that can be cut.
         """
         with self._jobs() as jobs:
             return jobs.probe(self.name, seconds=seconds, most_share=cost)
 
     def delete(self, *, force: bool = False) -> None:
-        """Remove the job with its logs, samples and checkpoints.
+        """Delete the job with its logs, samples and checkpoints.
 
         Raises:
-            Conflict: it has not ended, and ``force`` is not set.
+            Conflict: the job has not ended, and ``force`` is not set.
         """
         with self._jobs() as jobs:
             jobs.delete(self.name, force=force)
@@ -343,8 +344,8 @@ class JobHandle:
             role: only replicas of this role.
             index: only replicas with this index.
             attempt: only this attempt.
-            tail: only the last so many lines of each attempt.
-            follow: go on with what comes, until the job has ended.
+            tail: only this many last lines of each attempt.
+            follow: whether to continue with new output until the job has ended.
         """
         with self._jobs() as jobs:
             wanted = LogSelection(
@@ -357,13 +358,13 @@ class JobHandle:
             )
 
     def why(self) -> Explanation:
-        """Return why the job is where it is, as ``paceline why`` says it."""
+        """Return the explanation of the job's state that ``paceline why`` shows."""
         with self._jobs() as jobs:
             _, found = recordings.explain(jobs, self.name)
         return found
 
     def proposals(self) -> notebooks.Proposals:
-        """Return what to change in the job, the likeliest first, as ``paceline tune NAME`` says it.
+        """Return proposed changes of the job, the most promising first, as ``paceline tune NAME`` shows them.
 
         Raises:
             PacelineError: scipy is not installed.
@@ -376,7 +377,7 @@ class JobHandle:
         return notebooks.Proposals(made, none="" if made else proposals.none_known(found))
 
     def snapshot(self) -> Snapshot:
-        """Return what ``paceline top`` shows, as a value."""
+        """Return the values that ``paceline top`` shows."""
         with self._jobs() as jobs:
             return jobs.snapshot(self.name)
 
@@ -385,7 +386,7 @@ class JobHandle:
     @overload
     def samples(self, *, as_frame: Literal[False]) -> list[Sample]: ...
     def samples(self, *, as_frame: bool = True) -> Any:
-        """Return what was measured of the replicas' resources, as a data frame or as values.
+        """Return the samples of the replicas' resources, as a data frame or as values.
 
         Raises:
             PacelineError: pandas is not installed.
@@ -397,7 +398,7 @@ class JobHandle:
     @overload
     def steps(self, *, as_frame: Literal[False]) -> list[StepReport]: ...
     def steps(self, *, as_frame: bool = True) -> Any:
-        """Return what the replicas said of their progress, as ``samples`` does."""
+        """Return the replicas' step reports, in the same form as ``samples``."""
         return self._measured(lambda recording: recording.steps, StepReport, as_frame)
 
     @overload
@@ -405,7 +406,7 @@ class JobHandle:
     @overload
     def evaluations(self, *, as_frame: Literal[False]) -> list[EvaluationReport]: ...
     def evaluations(self, *, as_frame: bool = True) -> Any:
-        """Return the evaluations of the model, as ``samples`` does."""
+        """Return the evaluations of the model, in the same form as ``samples``."""
         return self._measured(lambda recording: recording.evaluations, EvaluationReport, as_frame)
 
     def __repr__(self) -> str:
@@ -449,7 +450,7 @@ def _pandas() -> Any:
 
 
 def _frame(pandas: Any, kind: type[M], values: Sequence[M]) -> Any:
-    """Return a data frame with a column for each field, and role and index beside the replica's name."""
+    """Return a data frame with a column for each field, and the role and index beside the replica's name."""
     names = [field.name for field in dataclasses.fields(kind) if field.name not in ("replica", "at")]
     columns: dict[str, list[Any]] = {
         "at": [value.at for value in values],

@@ -1,4 +1,4 @@
-"""A page for each kind of cause: ``python -m paceline.surfaces.cause_pages FOLDER`` makes them."""
+"""Writes a page for each kind of cause: ``python -m paceline.surfaces.cause_pages FOLDER``."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ good part of its speed, an info is worth knowing.
 | code | name | severity | what |
 | --- | --- | --- | --- |
 """
-#: Lines of a comment before the constants that they are about.
+#: Constants with the comment lines above them.
 _CONSTANT = re.compile(r"((?:^#: .*\n)+)^(\w+(?:, \w+)*)(?:: [^=\n]+)? = (.+)$", re.MULTILINE)
-#: What rules share lies there.
+#: The package of the modules that rules share.
 _SHARED = "paceline.diagnosing."
 
 
 class Threshold(NamedTuple):
-    """A number that a rule goes by.
+    """A number that a rule uses.
 
     Attributes:
-        name: of the constant.
-        value: as it is written.
-        reason: what it is about, and where it comes from.
+        name: the name of the constant.
+        value: the value, as it is written in the source.
+        reason: the comment that explains the number and its origin.
     """
 
     name: str
@@ -45,8 +45,9 @@ class Threshold(NamedTuple):
 
 
 def thresholds(rule: Rule) -> Iterator[Threshold]:
-    """Yield the numbers that stand in the file of a rule, and in those that it shares with others, with the
-    comments above them; of the latter with the name of the file.
+    """Yield the constants of a rule's module, and of the modules that it shares with other rules.
+
+    Each has the comment above it as its reason. Names from shared modules have the module's name as a prefix.
     """
     own = inspect.getmodule(rule.find)
     assert own is not None, "a rule is a function of a module"
@@ -64,7 +65,7 @@ def _constants(module: ModuleType, prefix: str) -> Iterator[Threshold]:
         for name, value in zip(names.split(", "), values.split(", "), strict=False):
             found = getattr(module, name)
             if isinstance(found, int | float):
-                shown = str(found) if value[:1].isalpha() else value  # That of another module, by its name.
+                shown = str(found) if value[:1].isalpha() else value  # A name stands for its value.
                 yield Threshold(f"{prefix}{name}", shown, reason)
 
 

@@ -1,6 +1,6 @@
-"""Where the parts are put together: home, store, cluster, server and jobs, for command line and Python API.
+"""Puts the parts together for the command line and the Python API: home, store, cluster, server and jobs.
 
-Importing this costs nothing; the database is loaded when a store is opened.
+Importing this module is cheap; the database library is imported when a store is opened.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ def find_home(
     store: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Home:
-    """Return the home that was named, or else that of the environment.
+    """Return the named home, or else the home that the environment names.
 
     Args:
-        home: the state folder; else ``PACELINE_HOME`` and its default.
-        store: the store's URL; else ``PACELINE_STORE`` and its default.
-        environment: the variables.
+        home: the state folder; None means ``PACELINE_HOME`` or its default.
+        store: the store's URL; None means ``PACELINE_STORE`` or its default.
+        environment: the environment variables.
     """
     from paceline.services.local import state_dirs
 
@@ -48,7 +48,7 @@ def find_home(
 
 @contextlib.contextmanager
 def opened_store(home: Home) -> Iterator[Store]:
-    """Open a home's store for reading alone: quicker than ``opened``, which loads what runs jobs, too.
+    """Open a home's store without its jobs; this is faster than ``opened``, which imports more modules.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -61,7 +61,7 @@ def opened_store(home: Home) -> Iterator[Store]:
 
 @contextlib.contextmanager
 def opened(home: Home) -> Iterator[Jobs]:
-    """Open a home's store and give what can be done with its jobs; close the store in the end.
+    """Open a home's store and yield its jobs; close the store at the end.
 
     Raises:
         StoreError: the store cannot be opened.
@@ -75,13 +75,13 @@ def opened(home: Home) -> Iterator[Jobs]:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Namespace:
-    """A namespace of a Kubernetes cluster, as a home is a place on this machine.
+    """A namespace of a Kubernetes cluster as the place of jobs.
 
     Attributes:
-        context: that of the kubeconfig; else the current one, or the cluster around this process.
-        namespace: its name; else that of the context.
-        home: where an operator on this machine keeps output (see `opened_cluster`).
-        store: what an operator fills.
+        context: a context of the kubeconfig; None means the current one, or the cluster around this process.
+        namespace: the name of the namespace; None means the namespace of the context.
+        home: the folder where an operator on this machine stores output (see `opened_cluster`).
+        store: the URL of the store that an operator writes.
     """
 
     context: str | None = None
@@ -92,13 +92,14 @@ class Namespace:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RemoteServer:
-    """A server (``paceline serve``), as a home is a place on this machine.
+    """A server (``paceline serve``) as the place of jobs.
 
     Attributes:
-        url: where its page is.
-        namespace: of its cluster; None: its own.
-        home: has the token of a server on this machine.
-        token: says who asks; None: that in the home, for a server on this machine.
+        url: the address of the server's page.
+        namespace: a namespace of the server's cluster; None means the server's default.
+        home: the home that has the token of a server on this machine.
+        token: the token that identifies the user; None means the one in the home, for a server on this
+            machine.
     """
 
     url: str
@@ -112,15 +113,15 @@ Place = Union["Home", Namespace, RemoteServer]
 
 
 def find_server(server: str | None, engine: str | None, environment: Mapping[str, str]) -> str | None:
-    """Return the address of the server that jobs are to be asked of; None: they are at hand.
+    """Return the address of the server to use; None if jobs are accessed without a server.
 
     Args:
-        server: that was named; else ``PACELINE_SERVER``, unless an engine was named.
-        engine: that was named.
-        environment: the variables.
+        server: the named server; None means ``PACELINE_SERVER``, unless an engine was named.
+        engine: the named engine.
+        environment: the environment variables.
 
     Raises:
-        InvalidInput: both were named.
+        InvalidInput: both a server and an engine were named.
     """
     if server and engine:
         raise InvalidInput("jobs are asked of a server, or of an engine", "leave out --server or --engine")
@@ -139,15 +140,15 @@ def find_place(
     """Return where jobs are: in a home of this machine, in a namespace of a cluster, or behind a server.
 
     Args:
-        engine: ``local`` or ``kubernetes``; else ``PACELINE_ENGINE``, else this machine.
-        server: the address of a server; else ``PACELINE_SERVER``, else none.
+        engine: ``local`` or ``kubernetes``; None means ``PACELINE_ENGINE``, or else this machine.
+        server: the address of a server; None means ``PACELINE_SERVER``, or else no server.
         home: see `find_home`.
         store: see `find_home`.
-        namespace: which of which cluster.
-        environment: the variables.
+        namespace: the namespace and its cluster.
+        environment: the environment variables.
 
     Raises:
-        InvalidInput: there is no such engine, or a server was named beside it.
+        InvalidInput: there is no such engine, or both a server and an engine were named.
     """
     url = find_server(server, engine, environment)
     if url is not None:
@@ -163,7 +164,7 @@ def find_place(
 
 
 def opened_place(place: Place) -> contextlib.AbstractContextManager[LifeCycle]:
-    """Give what can be done with the jobs of a place, wherever that is.
+    """Yield the jobs of a place: of a home, a cluster or a server.
 
     Raises:
         PacelineError: as `opened`, `opened_cluster` or `opened_server`.
@@ -177,12 +178,12 @@ def opened_place(place: Place) -> contextlib.AbstractContextManager[LifeCycle]:
 
 @contextlib.contextmanager
 def opened_server(place: RemoteServer) -> Iterator[ServerJobs]:
-    """Give what can be done with the jobs of a server; nothing is asked of it yet.
+    """Yield the jobs of a server; no request is sent yet.
 
     Raises:
-        InvalidInput: its address or the token cannot be one.
-        StoreError: others may read the token in the home.
-        PacelineError: the client is not installed.
+        InvalidInput: the address or the token is malformed.
+        StoreError: other users can read the token in the home.
+        PacelineError: the client library is not installed.
     """
     import tempfile
 
@@ -199,12 +200,12 @@ def opened_server(place: RemoteServer) -> Iterator[ServerJobs]:
         tempfile.TemporaryDirectory(prefix="paceline-") as folder,
         connections.opened(place.url, token=token, namespace=place.namespace) as connection,
     ):
-        # Who has its token from the home has the same files as the server.
+        # A client that uses the home's token has access to the server's files.
         yield ServerJobs(connection, Path(folder), shares_files=known is not None and token == known)
 
 
 def _token(home: Home) -> str | None:
-    """Return the token of a home's server; None: it has none yet, or this user may not read it."""
+    """Return the token of a home's server; None if there is none yet, or this user may not read it."""
     from paceline.surfaces.web import gates
 
     try:
@@ -224,21 +225,23 @@ def opened_cluster(
     store: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Iterator[ClusterJobs]:
-    """Give what can be done with the jobs of a Kubernetes cluster.
+    """Yield the jobs of a Kubernetes cluster.
 
     Args:
-        context: that of the kubeconfig; else the current one, or the cluster around this process.
-        namespace: the namespace; else that of the context.
-        user: in whose name to ask; None: one's own.
-        groups: as whose member, for a ``user``.
-        home: where an operator on this machine keeps output; else ``PACELINE_HOME`` and its default.
-        store: what an operator fills; else ``PACELINE_STORE``, else agents are asked themselves.
-        environment: the variables.
+        context: a context of the kubeconfig; None means the current one, or the cluster around this process.
+        namespace: the namespace; None means the namespace of the context.
+        user: the user to impersonate; None means no impersonation.
+        groups: the groups of the impersonated ``user``.
+        home: the folder where an operator on this machine stores output; None means ``PACELINE_HOME`` or its
+            default.
+        store: the store that an operator writes; None means ``PACELINE_STORE``. Without either, measurements
+            are read from the agents.
+        environment: the environment variables.
 
     Raises:
-        InvalidInput: there are groups and no user.
-        ClusterError: nothing says where the cluster is.
-        PacelineError: the client is not installed.
+        InvalidInput: there are groups but no user.
+        ClusterError: no configuration says where the cluster is.
+        PacelineError: the client library is not installed.
     """
     from paceline.engines.kubernetes import loops
     from paceline.services.cluster.jobs import ClusterJobs
@@ -267,15 +270,15 @@ def opened_site(
     user: str | None = None,
     groups: Sequence[str] = (),
 ) -> Iterator[ClusterSite]:
-    """Give what a server on a Kubernetes cluster stands on.
+    """Yield what a server on a Kubernetes cluster uses: the cluster, its measurements and the gate.
 
     Args:
-        home: its store, which the operator fills, and where traces are brought to.
-        gate: makes what says who may.
-        context: that of the kubeconfig; else the current one, or the cluster around this process.
-        namespace: the default, where a caller names none; else that of the context.
-        user: in whose name the server asks; None: its own.
-        groups: as whose member, for a ``user``.
+        home: the home with the store that the operator writes, and the folder for traces.
+        gate: creates the gate that decides who may do what.
+        context: a context of the kubeconfig; None means the current one, or the cluster around this process.
+        namespace: the default namespace if a caller names none; None means the namespace of the context.
+        user: the user that the server impersonates; None means no impersonation.
+        groups: the groups of the impersonated ``user``.
 
     Raises:
         PacelineError: as `opened_cluster`.

@@ -1,4 +1,4 @@
-"""The document of a job's course: columns of numbers with as many digits as a chart can show."""
+"""The document with a job's time series: columns of numbers, rounded to the precision of a chart."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from paceline.model.grids import Array
 from paceline.services.observing.time_series import Gauge, TimeSeries
 from paceline.surfaces import documents
 
-#: Of more replicas only those with the highest load are shown: a reader could not tell the rows apart.
+#: At most this many replicas are shown, those with the highest load: a reader could not tell more rows apart.
 MOST_ROWS = 400
-#: Digits behind the point.
+#: Digits after the decimal point.
 _DIGITS = {Gauge.MEMORY: 0, Gauge.RECEIVED: 0, Gauge.SENT: 0}
 _SHARE_DIGITS = 4
 
 
 def course(found: TimeSeries, gauge: Gauge, *, since: float | None = None) -> dict[str, Any]:
-    """Return the document of a course.
+    """Return the document of a job's time series.
 
     Args:
-        found: the course.
-        gauge: the load that is wanted.
-        since: only cells that end after this moment (Unix seconds); None: all.
+        found: the time series.
+        gauge: the load to include.
+        since: only cells that end after this time (Unix seconds); None means all.
     """
     first = _first(found.grid, since)
     values, shares = found.loads.get(gauge), found.shares.get(gauge)
@@ -63,14 +63,14 @@ def course(found: TimeSeries, gauge: Gauge, *, since: float | None = None) -> di
 
 
 def _first(grid: grids.Grid, since: float | None) -> int:
-    """Return the first cell that ends after a moment."""
+    """Return the first cell that ends after a time."""
     if since is None or not math.isfinite(since):
         return 0
     return max(0, min(grid.cells, math.floor((since - grid.since) / grid.cell_seconds)))
 
 
 def _busiest(values: Array) -> list[int]:
-    """Return the rows with the highest means, in their order."""
+    """Return the numbers of the rows with the highest means, in ascending order."""
     if len(values) <= MOST_ROWS:
         return list(range(len(values)))
     known = ~numpy.isnan(values)

@@ -1,4 +1,4 @@
-"""A page for each cure: ``python -m paceline.surfaces.cure_pages FOLDER`` makes them."""
+"""Writes a page for each cure: ``python -m paceline.surfaces.cure_pages FOLDER``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of a job, as people and programs see them: in the text of its file."""
+"""Changes of a job, shown as a diff of the text of its job file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.specs.edits import edits
 
-#: The two lines of a diff that name the files, and what says that the file's last line has no end.
+#: The number of lines that name the files of a diff, and the start of the line "No newline at end of file".
 _HEAD = 2
 _NO_LINE_BREAK = "\\"
 
@@ -22,8 +22,8 @@ class Diffs:
     """Shows changes of one job.
 
     Attributes:
-        source: its file, as submitted; empty: there is none, as of a resource on a cluster.
-        spec: what it says; None: it cannot be read.
+        source: the job file as submitted; empty if there is none, as for a resource on a cluster.
+        spec: the job's spec; None if it cannot be read.
     """
 
     source: str = ""
@@ -31,11 +31,11 @@ class Diffs:
 
     @classmethod
     def of(cls, run: Run | None) -> Diffs:
-        """Return those for a run; None: of a job whose spec is wrong, which has none."""
+        """Return the diffs for a run; None stands for a job with an invalid spec, which has no run."""
         return cls() if run is None else cls(source=run.source, spec=run.spec)
 
     def diff(self, changes: Sequence[FieldChange]) -> str | None:
-        """Return what changes do to the file; None: nothing, or it cannot be edited."""
+        """Return the diff of the job file; None if nothing changes or the file cannot be edited."""
         if not changes or not self.source:
             return None
         try:
@@ -44,8 +44,9 @@ class Diffs:
             return None
 
     def rows(self, changes: Sequence[FieldChange]) -> tuple[str, ...]:
-        """Return the rows of the diff, without names of files; where there is none, a row for each change,
-        such as ``spec.roles.ps.cpu: 500m -> 1``.
+        """Return the rows of the diff without its file names.
+
+        Without a diff, return a row for each change, such as ``spec.roles.ps.cpu: 500m -> 1``.
         """
         diff = self.diff(changes)
         if diff is None:

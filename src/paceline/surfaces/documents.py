@@ -1,7 +1,8 @@
-"""Values as documents for programs.
+"""Converts values of the model to documents for programs.
 
-Keys are in snake_case and stable, durations in seconds, times ISO 8601 in UTC, and what was not measured is
-null. Every document says ``apiVersion`` and ``kind``; keys are added, never renamed or removed in a version.
+Keys are in snake_case, durations in seconds, times ISO 8601 in UTC, and values that were not measured are
+null. Every document has ``apiVersion`` and ``kind``. Within an API version, keys are added but never renamed
+or removed.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def run_list(runs: Sequence[RunSummary], *, lost: Collection[str]) -> dict[str, 
 
 
 def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
-    """Return what a list says of a job."""
+    """Return the entry of a job in a list."""
     return {
         "name": run.name,
         "phase": "lost" if lost else run.phase.value,
@@ -76,7 +77,7 @@ def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
 
 
 def digest(value: Digest) -> dict[str, Any]:
-    """Return how a job does, in a few numbers."""
+    """Return the state of a job as a few numbers."""
     return {**plain(value), "at": instant(value.at)}
 
 
@@ -88,14 +89,14 @@ def run_document(
     supervisor_pids: Sequence[int] = (),
     events: Sequence[JobEvent] | None = None,
 ) -> dict[str, Any]:
-    """Return the document of one job; with its events when they are given.
+    """Return the document of one job, with its events if they are given.
 
     Args:
         run: the job.
-        replicas: its replicas.
-        lost: whether it should run, but no supervisor watches it.
-        supervisor_pids: the guard and the supervisor; empty when there are none.
-        events: what happened to it, among it what is seen of its scripts.
+        replicas: the replicas of the job.
+        lost: whether the job should run but no supervisor watches it.
+        supervisor_pids: process ids of the guard and the supervisor; empty if there are none.
+        events: events of the job, including observations of its scripts.
     """
     body = {
         "name": run.name,
@@ -126,7 +127,7 @@ def run_document(
 
 
 def event(value: JobEvent) -> dict[str, Any]:
-    """Return what is said of an event."""
+    """Return the entry of an event."""
     return {
         "at": instant(value.at),
         "kind": value.kind,
@@ -143,7 +144,7 @@ def _duration(run: Run | RunSummary) -> float | None:
 
 
 def replica_row(row: ReplicaRow) -> dict[str, Any]:
-    """Return what is said of a replica."""
+    """Return the entry of a replica."""
     return {
         "replica": str(row.replica),
         "role": row.replica.role.value,
@@ -164,7 +165,7 @@ _ROW_FIELDS = ("row", "measured_at")
 
 
 def fit(spec: job_specs.JobSpec, found: Fit) -> dict[str, Any]:
-    """Return what is said of whether a job fits."""
+    """Return whether a job fits, where its replicas go, and what blocks it."""
     return {
         "name": spec.name,
         "fits": found.fits,
@@ -175,7 +176,7 @@ def fit(spec: job_specs.JobSpec, found: Fit) -> dict[str, Any]:
 
 
 def experiment(found: Experiment) -> dict[str, Any]:
-    """Return the document of an experiment, with every variant beside the baseline."""
+    """Return the document of an experiment, with every variant compared with the baseline."""
     from paceline.tuning import comparisons
 
     compared = [plain(each) for each in comparisons.compared(found)]
@@ -184,11 +185,11 @@ def experiment(found: Experiment) -> dict[str, Any]:
 
 
 def snapshot(value: Snapshot, look: DiagnosisRun | None = None) -> dict[str, Any]:
-    """Return the document of what ``top`` shows.
+    """Return the document of what ``paceline top`` shows.
 
     Args:
-        value: how the job does.
-        look: what is found in it; None: it was not looked at, so ``unknown`` is null, not empty.
+        value: the state of the job.
+        look: its diagnosis; None if the job was not diagnosed: then ``unknown`` is null, not empty.
     """
     return document(
         "Snapshot",
@@ -237,7 +238,7 @@ def snapshot(value: Snapshot, look: DiagnosisRun | None = None) -> dict[str, Any
 
 
 def explanation(found: Explanation, diffs: Diffs) -> dict[str, Any]:
-    """Return why a job is as it is; changes of the job file as diffs, too."""
+    """Return the document of an explanation; each cause also has its changes as a diff of the job file."""
     body: dict[str, Any] = plain(found)
     return document("Explanation", {**body, "causes": [_cause(cause, diffs) for cause in found.causes]})
 
@@ -259,7 +260,7 @@ def _cause(cause: Cause, diffs: Diffs) -> dict[str, Any]:
 
 
 def _finding(look: DiagnosisRun) -> dict[str, Any] | None:
-    """Return the primary cause in short; ``why`` has the rest."""
+    """Return a short form of the primary cause; ``paceline why`` shows all of it."""
     from paceline.diagnosing import catalogues
 
     cause = next((each for each in look.explanation.causes if not each.is_past), None)
@@ -314,13 +315,13 @@ def probe(found: Probe) -> dict[str, Any]:
 
 
 def forecast(found: Forecast, probed: Sequence[Compared]) -> dict[str, Any]:
-    """Return the document of what is to be expected of another layout, with what a probe was held against."""
+    """Return the document of a forecast for another layout, with probed elasticities beside computed ones."""
     parts = [{**_elasticity(each.probed), "computed": each.computed} for each in probed]
     return document("Forecast", {**plain(found), "probed": parts})
 
 
 def autoscale_round(found: Round) -> dict[str, Any]:
-    """Return what a round of autoscaling is foretold to do."""
+    """Return the moves and the predicted effect of one round of autoscaling."""
     moves = [
         {"replica": str(each.replica), "before": each.before, "after": each.after, "why": each.why}
         for each in found.balance.moves
@@ -354,14 +355,14 @@ def _part(part: CutPart) -> dict[str, Any]:
 def trace(
     job: str, name: str, traces: Sequence[Trace], *, broken: Sequence[str], refused: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the document of the traces of a moment.
+    """Return the document of the traces that were taken at one moment.
 
     Args:
-        job: whose they are.
-        name: of the moment.
-        traces: one for each trainer.
-        broken: what of them could not be read, and why.
-        refused: why a replica has none, by its name.
+        job: the name of the job.
+        name: the name of the traced moment.
+        traces: one trace for each trainer.
+        broken: which traces could not be read, and why.
+        refused: why a replica has no trace, by the name of the replica.
     """
     from paceline.model.traces import trace_summaries
 
@@ -407,7 +408,7 @@ _SCALARS = frozenset({type(None), bool, int, float, str})
 
 def plain(value: Any) -> Any:
     """Return a value of the model as mappings, lists and scalars."""
-    if type(value) in _SCALARS:  # Most are: a list of jobs has thousands.
+    if type(value) in _SCALARS:  # The common case: a list of jobs has thousands of scalars.
         return value
     if isinstance(value, ReplicaId):
         return str(value)

@@ -1,7 +1,8 @@
 """Deletes an ended job when its time to live is over: ``python -m paceline.surfaces.expiry HOME NAME``.
 
-The guard of a job becomes this when the job has ended. While there is time it is a ``sleep``, which holds
-next to nothing. A machine that was restarted meanwhile has none; then a server, or the next submit, does it.
+The guard of a job with a time to live executes this program when the job has ended. Until the job is due, the
+process is a ``sleep``, which uses almost no memory. If the machine was restarted meanwhile, the process is
+gone; a server, or the next submission, then deletes the job.
 """
 
 from __future__ import annotations
@@ -17,19 +18,19 @@ from paceline.services.local import state_dirs
 from paceline.services.local.jobs import Jobs
 from paceline.stores import open_store
 
-#: Who waits for a job's end looks at it then, so that it is not gone at once.
+#: An ended job is kept at least this long, because a process that waits for its end reads it afterwards.
 LEAST_SECONDS = 10.0
-#: A clock may be set meanwhile, so that it is looked at now and then.
+#: The longest sleep: the system clock may be changed meanwhile, so it is read again.
 MOST_SECONDS = 86_400.0
 _AGAIN_SECONDS = 60.0
-#: What the shell becomes: a sleep, and then this program again.
+#: A shell script that sleeps, and then executes this program again.
 _SLEEP = 'sleep "$1"; shift; exec "$@"'
 
 log = logging.getLogger("paceline.expiry")
 
 
 def seconds_left(home: state_dirs.Home, name: str) -> float | None:
-    """Return after how long to look again; None: the job is gone, or deleted now, or kept.
+    """Delete a due job, else return the seconds until the next check; None if nothing is left to do.
 
     Raises:
         PacelineError: the store cannot be read, or the job cannot be deleted.
@@ -51,7 +52,7 @@ def seconds_left(home: state_dirs.Home, name: str) -> float | None:
 
 
 def main(arguments: list[str]) -> int:
-    """Delete a job that is due, or sleep until then; return the exit code."""
+    """Delete a job that is due, or sleep until it is; return the exit code."""
     home = state_dirs.Home.from_environment({**os.environ, "PACELINE_HOME": arguments[0]})
     try:
         left = seconds_left(home, arguments[1])

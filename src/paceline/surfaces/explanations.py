@@ -1,4 +1,4 @@
-"""All codes that Paceline names, of lint rules and of causes, each with what it is about."""
+"""A catalogue of all codes of lint rules and causes, with their explanations."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from paceline.specs.yaml_text import problems
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEntry:
-    """What a code is about.
+    """The explanation of a code.
 
     Attributes:
-        name: that of a cause in documents; empty for a lint rule.
-        risk: what the fix may cost; empty: nothing.
+        name: the name of a cause in documents; empty for a lint rule.
+        risk: what the fix may cost; empty if there is no risk.
     """
 
     code: str
@@ -30,7 +30,7 @@ class CodeEntry:
 
 
 def entries() -> tuple[CodeEntry, ...]:
-    """Return all, by code."""
+    """Return all entries, sorted by code."""
     rules = (
         CodeEntry(code=each.code, title=each.title, why=each.why, fix=each.fix, severity=each.severity)
         for each in linting.catalogue()
@@ -51,10 +51,10 @@ def entries() -> tuple[CodeEntry, ...]:
 
 
 def find(text: str) -> CodeEntry:
-    """Return what a code is about, or the name of a cause, in whatever case it is written.
+    """Return the entry of a code or of a cause's name, in upper or lower case.
 
     Raises:
-        NotFound: there is none.
+        NotFound: there is no such code or name.
     """
     known = {word: entry for entry in entries() for word in (entry.code, entry.name) if word}
     word = text.strip()

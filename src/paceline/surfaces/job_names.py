@@ -1,4 +1,4 @@
-"""The names that jobs can have, for names that come from elsewhere than a job file."""
+"""Checks job names that do not come from a job file."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from paceline.specs.yaml_text import problems
 
 
 def check(name: str) -> None:
-    """Refuse a name that no job can have.
+    """Check that a job can have a name.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: no job can have this name.
     """
     if not fields.is_name(name):
         raise InvalidInput(f"{problems.shown(name)} cannot be a job's name", f"Use {fields.NAME_RULE}.")

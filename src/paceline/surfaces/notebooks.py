@@ -1,7 +1,7 @@
-"""What notebooks show of jobs, findings, proposals and experiments: small pieces of HTML.
+"""Small pieces of HTML that show jobs, causes, proposals and experiments in notebooks.
 
-They bring no colours for text and paper but those of the notebook, so that they are readable in dark and
-light, no style sheet and no script. Everything in them is escaped.
+They use the notebook's own text and background colours, so they are readable in dark and light themes. They
+have no style sheet and no script. All values are escaped.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _NUMBER = "text-align:right;font-variant-numeric:tabular-nums"
 
 
 class Proposals(list[Proposal]):
-    """Changes that may be worth a trial, the likeliest first.
+    """Changes that may be worth a trial, the most promising first.
 
     Args:
-        found: these.
-        none: why there is none.
+        found: the proposals.
+        none: why there are no proposals.
     """
 
     def __init__(self, found: Iterable[Proposal] = (), *, none: str = "") -> None:
@@ -39,7 +39,7 @@ class Proposals(list[Proposal]):
 
 
 def register() -> None:
-    """Let the notebook around this process, if there is one, show values of the model as this module does."""
+    """Register this module's HTML forms of model values, if this process runs in a notebook."""
     if "IPython" not in sys.modules:
         return
     from IPython import get_ipython
@@ -57,18 +57,18 @@ def register() -> None:
 
 
 def complaint(name: str, message: str) -> str:
-    """Return that a job cannot be shown."""
+    """Return a message that a job cannot be shown."""
     return _box(_p(f"<b>{_escaped(name)}</b>: {_escaped(message)}"), edge=_EDGES["error"])
 
 
 def job(value: Snapshot, found: Explanation) -> str:
-    """Return a job: how it does, and what matters most of why it is no faster."""
+    """Return the state of a job and its most important current cause."""
     first = next((each for each in found.causes if not each.is_past), None)
     return snapshot(value) + (cause(first) if first else "")
 
 
 def snapshot(value: Snapshot) -> str:
-    """Return how a job does, or did: a line, and a row for each role."""
+    """Return the state of a job: a line, and a table with a row for each role."""
     phase = "lost" if value.lost else str(value.run.phase)
     told = [
         phase,
@@ -95,7 +95,7 @@ def snapshot(value: Snapshot) -> str:
 
 
 def explanation(found: Explanation) -> str:
-    """Return why a job is as it is."""
+    """Return an explanation: its summary, its causes, and what is not known."""
     parts = [_box(_p(f"<b>{_escaped(found.job)}</b>: {_escaped(found.summary)}"))]
     parts += [cause(each) for each in found.causes]
     if found.unknown:
@@ -104,7 +104,7 @@ def explanation(found: Explanation) -> str:
 
 
 def cause(found: Cause) -> str:
-    """Return a cause with its evidence, its change and what that is computed to bring."""
+    """Return a cause with its evidence, its change and the computed gain."""
     from paceline.diagnosing import catalogues
     from paceline.surfaces import answers
 
@@ -124,7 +124,7 @@ def cause(found: Cause) -> str:
 
 
 def proposal(found: Proposal) -> str:
-    """Return what may be changed, what it is computed to bring, and its risk."""
+    """Return a proposal: its change, the computed gain and the risk."""
     from paceline.surfaces import answers
 
     parts = [_p(f"<b>{_escaped(found.name)}</b> {_escaped(found.what)}"), _change(found.changes)]
@@ -136,7 +136,7 @@ def proposal(found: Proposal) -> str:
 
 
 def experiment(found: Experiment) -> str:
-    """Return every variant of an experiment beside its baseline."""
+    """Return a table that compares the variants of an experiment with its baseline."""
     from paceline.surfaces.views import experiments as views
     from paceline.tuning import comparisons
 
@@ -163,7 +163,7 @@ def _change(changes: Sequence[FieldChange]) -> str:
 
 
 def _told(value: Any, say: Any) -> str:
-    """Return a number, or that it was not measured."""
+    """Return a number as text, or the mark for a value that was not measured."""
     return cells.UNMEASURED if value is None else str(say(value))
 
 
@@ -183,7 +183,7 @@ def _list(texts: Iterable[str]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table whose first column, and what is said in the last one, are text."""
+    """Return a table whose first and last columns are text and whose other columns are numbers."""
 
     def cell(tag: str, place: int, text: str) -> str:
         style = _TEXT if place in (0, len(head) - 1) else _NUMBER

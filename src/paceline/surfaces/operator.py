@@ -1,4 +1,4 @@
-"""The operator as a process: waits for its turn, then looks after the jobs of a cluster until it loses it."""
+"""The operator process: waits for the lease, then looks after a cluster's jobs until it loses the lease."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ log = logging.getLogger("paceline.operator")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """Where what replicas say is kept.
+    """Where the operator stores the replicas' reports and output.
 
     Attributes:
-        store_url: samples, steps and events.
-        home: output.
-        seconds: for how long after the end of a job whose resource is gone.
+        store_url: the store for samples, step reports and events.
+        home: the folder for output.
+        seconds: how long they are kept after the end of a job whose resource is gone.
     """
 
     store_url: str
@@ -59,20 +59,20 @@ async def run(
     """Look after jobs until SIGTERM or SIGINT.
 
     Args:
-        context: that of the kubeconfig; None: the current one, or the cluster around this process.
-        namespaces: the only ones to look after; None: all.
-        agent_image: out of which agents are brought; None: the images of jobs have it.
-        keeping: where samples and output of replicas are kept; None: nowhere.
-        exporters: the namespace of DCGM's exporters; None: none is asked.
-        listen: the address and the port where it answers probes (`surfaces.probes`); None: nowhere.
+        context: a context of the kubeconfig; None means the current one, or the cluster around this process.
+        namespaces: look after only these namespaces; None means all.
+        agent_image: the image that the agent is copied from; None if the images of jobs contain the agent.
+        keeping: where samples and output of replicas are stored; None means nowhere.
+        exporters: the namespace of DCGM's exporters; None means that none are read.
+        listen: the address and port for probes (`surfaces.probes`); None means that none are answered.
 
     Raises:
-        EngineError: there is no cluster, another operator has taken over, or a port is taken.
+        EngineError: there is no cluster, the lease is lost to another operator, or the port is taken.
     """
     sys.setrecursionlimit(MOST_LEVELS)
     cluster = RealCluster(context)
     identity = f"{socket.gethostname()}-{uuid.uuid4().hex[:8]}"
-    # One of them has its lease there, as it was before there could be several.
+    # An operator of one namespace has its lease there, as before several namespaces were possible.
     where = namespaces[0] if namespaces and len(namespaces) == 1 else cluster.namespace
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     reader = BoundedReader(reconcilers.wanted)
@@ -113,7 +113,7 @@ async def run(
 
 
 def _read(reader: BoundedReader[Object, JobSpec | str], resource: Object) -> JobSpec | str:
-    """Return the job that a resource asks for, or what is wrong with it; reading may be given up."""
+    """Return the job that a resource asks for, or what is wrong with it; reading has limits."""
     try:
         return reader.read({**resource, "status": None})
     except InvalidInput as error:
@@ -121,9 +121,9 @@ def _read(reader: BoundedReader[Object, JobSpec | str], resource: Object) -> Job
 
 
 async def _first(first: Coroutine[None, None, object], *others: Coroutine[None, None, object]) -> bool:
-    """Wait until one of several ends, and end the rest; return whether it was another than the first.
+    """Wait until one of several coroutines ends, and cancel the rest; return whether the first did not end.
 
-    Raises whatever one of them raised.
+    If a coroutine raised an exception, it is raised here.
     """
     tasks = [asyncio.ensure_future(each) for each in (first, *others)]
     try:

@@ -1,7 +1,7 @@
-"""Traces as a file for Perfetto (ui.perfetto.dev) and Chrome, in Chrome's trace event format.
+"""Writes traces as a file for Perfetto (ui.perfetto.dev) and Chrome, in Chrome's trace event format.
 
-All trainers and parameter servers lie on the clock of the first trainer. What overlaps in a process lies in
-lanes below each other, the steps of each trainer by themselves.
+The events of all trainers and parameter servers are on the clock of the first trainer. Overlapping events of
+a process are in separate lanes, and each trainer has lanes of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paceline.model.traces.traced_steps import Event, Trace
 
 
 def document(traces: Sequence[Trace]) -> dict[str, Any]:
-    """Return the file's content: times in microseconds from the first event on."""
+    """Return the content of the file; its times are microseconds since the first event."""
     placed = [
         (
             trace.trainer,
@@ -38,7 +38,7 @@ def document(traces: Sequence[Trace]) -> dict[str, Any]:
 
 
 def _drawn(placed: Iterable[tuple[str, Event, float]], processes: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Yield the events, each in the first lane of its group that is free, and the names of lanes."""
+    """Yield the events, each in the first free lane of its group, and the names of the lanes."""
     lanes: dict[tuple[str, str], list[tuple[int, float]]] = {}
     threads = dict.fromkeys(processes, 0)
     for trainer, event, start in placed:

@@ -1,8 +1,9 @@
-"""What an operator answers by HTTP: whether it goes on, and its figures for Prometheus.
+"""The operator's HTTP endpoints: its liveness, and its metrics for Prometheus.
 
-The answers come from the event loop that looks after jobs. So an operator whose loop stands still answers
-nothing, and Kubernetes (by a liveness probe) ends it. A library's server would bring threads, or the whole
-framework of the web page; this reads one request, and is bounded in bytes, seconds and connections.
+The event loop that supervises jobs also answers the requests. If that loop hangs, the operator does not
+answer, and Kubernetes ends it because of the failed liveness probe. A library's HTTP server would add threads
+or the whole framework of the web page. This server reads one request per connection and limits bytes, seconds
+and connections.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ class HealthProbes:
     """Answers requests about an operator.
 
     Args:
-        operator: what the requests are about.
-        rounds: what keeps what replicas say, if that is kept.
+        operator: the operator.
+        rounds: the rounds that store the replicas' reports; None if reports are not stored.
     """
 
     def __init__(self, operator: Operator, rounds: CollectionRounds | None) -> None:
@@ -45,14 +46,14 @@ class HealthProbes:
 
     @contextlib.asynccontextmanager
     async def served(self, host: str | None, port: int) -> AsyncIterator[int]:
-        """Answer within the block, and give the port.
+        """Serve requests within the block, and yield the port.
 
         Args:
-            host: on which address; None: on all.
-            port: 0 takes a free one.
+            host: the address to listen on; None means all addresses.
+            port: the port; 0 takes a free port.
 
         Raises:
-            EngineError: no port can be opened there.
+            EngineError: the port cannot be opened.
         """
         try:
             server = await asyncio.start_server(
@@ -67,7 +68,7 @@ class HealthProbes:
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._open += 1
         try:
-            # Who asks too slowly, too much or goes away gets no answer; that is no fault of the operator.
+            # A client that is too slow, sends too much or disconnects gets no answer; this is not an error.
             with contextlib.suppress(TimeoutError, EOFError, asyncio.LimitOverrunError, ConnectionError):
                 async with asyncio.timeout(REQUEST_SECONDS):
                     if self._open <= CONNECTIONS:
@@ -91,14 +92,14 @@ class HealthProbes:
 
 
 class _Figures(Collector):
-    """What has happened since an operator began, as metrics."""
+    """Counters of an operator since its start, as metrics."""
 
     def __init__(self, operator: Operator, rounds: CollectionRounds | None) -> None:
         self._operator = operator
         self._rounds = rounds
 
     def collect(self) -> Iterator[Metric]:
-        """Yield each metric with its value now."""
+        """Yield each metric with its current value."""
         counted = self._operator.counters
         yield _counter("reconciliations", "Looks at a job.", counted.reconciliations)
         yield _counter("refusals", "Looks at a job that the API server ended.", counted.refusals)

@@ -1,4 +1,4 @@
-"""What was seen, and what was changed, in the scripts of a job that were not written for Paceline."""
+"""What the instrumentation observed and changed in training scripts that were not written for Paceline."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from paceline.services.life_cycles import LifeCycle
 
 
 def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEvent]) -> list[tuple[str, str]]:
-    """Return what was seen in the script of each replica at its last attempt: names of replicas, and a text.
+    """Return what was observed in the script of each replica's last attempt, as names of replicas and a text.
 
-    Those are together that are alike. There is nothing where nothing was seen: a job may report by itself.
+    Replicas with the same text share an entry. The list is empty if nothing was observed: the job's script
+    may report by itself.
     """
     if spec.instrumentation is Instrumentation.OFF:
         return [("all", 'nothing: instrumentation is "off" in the job file')]
@@ -41,9 +42,9 @@ def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEven
 
 
 def changed(spec: JobSpec, happened: Iterable[JobEvent]) -> list[tuple[str, str]]:
-    """Return what became of the cures that a job file asks for, and which keys the script does not obey.
+    """Return the outcome of each cure that a job file asks for, and the keys that the script does not obey.
 
-    There is nothing for a job whose script the instrumentation does not see.
+    The list is empty for a job whose steps the instrumentation does not see.
     """
     known = list(happened)
     if not any(is_of_steps(event) for event in known):
@@ -61,7 +62,7 @@ def changed(spec: JobSpec, happened: Iterable[JobEvent]) -> list[tuple[str, str]
     found = [(cure, f"{text} ({listed(names)})") for (cure, text), names in texts.items()]
     for cure in cures.silent(spec.training, outcomes):
         found.append((cure.name, "nothing was found in the script that it could change"))
-    # Of some of these the instrumentation says why no cure can have them obeyed.
+    # For some keys the instrumentation has already reported why no cure can apply them.
     explained = {each.detail.partition(":")[0] for each in outcomes if not each.is_applied}
     for key in cures.unmet(spec.training):
         if key in explained:
@@ -71,22 +72,24 @@ def changed(spec: JobSpec, happened: Iterable[JobEvent]) -> list[tuple[str, str]
 
 
 def is_of_steps(event: JobEvent) -> bool:
-    """Whether an event says that the instrumentation sees the steps of a script."""
+    """Return whether an event says that the instrumentation sees the steps of a script."""
     return event.kind == SEEN and event.message.startswith(STEPS_SEEN)
 
 
 def events(jobs: LifeCycle, run: Run) -> list[JobEvent]:
-    """Return what happened to a job, and what its agents say of its scripts where only they have that: on a
-    cluster, when the operator's store is not named.
+    """Return the events of a job, including those about its scripts.
+
+    If no store of the operator is configured on a cluster, only the agents have the events about scripts.
+    They are then read from the agents.
     """
     found = [event for _, event in jobs.events(run.name)]
     if not run.phase.is_final and len(others(found)) == len(found):
-        with contextlib.suppress(PacelineError):  # They do not answer: then the rest is shown.
+        with contextlib.suppress(PacelineError):  # If the agents do not answer, the other events are shown.
             recording = jobs.recording(run.name, since=jobs.clock())
             found += [event for event in recording.events if event.kind in OF_SCRIPTS]
     return found
 
 
 def others(events: Iterable[JobEvent]) -> list[JobEvent]:
-    """Return the events that say something else."""
+    """Return the events that are not about scripts."""
     return [event for event in events if event.kind not in OF_SCRIPTS]

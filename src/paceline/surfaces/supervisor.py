@@ -1,8 +1,9 @@
-"""The process that looks after one job: ``python -m paceline.surfaces.supervisor HOME NAME``.
+"""The process that supervises one job: ``python -m paceline.surfaces.supervisor HOME NAME``.
 
-It puts itself into the background. Then it is two processes. The guard holds the lock and starts the
-supervisor; when that is killed, by the kernel for memory or by hand, the guard starts another, which takes
-over the replicas. Replicas that lose both end themselves after a while; ``paceline resume`` brings them back.
+It moves to the background and becomes two processes. The guard holds the lock and starts the supervisor. If
+the supervisor is killed, by the kernel for memory or by a user, the guard starts another, which takes over
+the replicas. Replicas that lose both processes end themselves after a while; ``paceline resume`` restarts the
+job.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ from paceline.stores import Store, open_store
 PR_SET_CHILD_SUBREAPER = 36
 MAX_DEATHS = 20
 PAUSE_SECONDS = 0.2
-#: Exit code of a supervisor that cannot now, for want of room or of its store (EX_TEMPFAIL in sysexits.h).
-#: That is no death, and is tried again for a day.
+#: Exit code of a supervisor that cannot work now, because the disk is full or the store does not answer
+#: (EX_TEMPFAIL in sysexits.h). It does not count as a death; the guard tries again for a day.
 NOT_NOW = 75
-#: That of one whose job has ended and has a time to live: it is deleted then (`expiry`).
+#: Exit code of a supervisor whose job has ended and has a time to live, after which it is deleted (`expiry`).
 EXPIRES = 76
 NOT_NOW_PAUSE_SECONDS, NOT_NOW_SECONDS = 2.0, 86_400.0
 
@@ -49,10 +50,10 @@ def main(arguments: list[str]) -> int:
         log.info("another supervisor watches %s already", name)
         return 0
     if os.fork() != 0:
-        # The process that started us may go on: the lock is held, and stays so in the child.
+        # The process that started this one may continue: the child keeps holding the lock.
         os._exit(0)
-    os.ftruncate(lock, 0)  # The process that signed it before is gone.
-    # Replicas of a supervisor that died become our children, so that none stays a zombie.
+    os.ftruncate(lock, 0)  # The process whose signature is in the file is gone.
+    # Replicas of a dead supervisor become children of this process, so that none stays a zombie.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     deaths, until = 0, time.monotonic() + NOT_NOW_SECONDS
     while deaths < MAX_DEATHS:
@@ -78,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _wait(child: int) -> int:
-    """Reap every child until the supervisor is among them; return its wait status."""
+    """Reap children until the supervisor ends, and return its wait status."""
     while True:
         pid, status = os.wait()
         if pid == child:
@@ -86,7 +87,7 @@ def _wait(child: int) -> int:
 
 
 def _supervise(home: state_dirs.Home, name: str) -> int:
-    """Run one supervisor, and another when the job goes on with another file; return the exit code."""
+    """Run a supervisor, and another one each time the job continues with a new file; return the exit code."""
     try:
         folder = home.folder(name)
         with open_store(home.store_url) as store:
@@ -100,7 +101,7 @@ def _supervise(home: state_dirs.Home, name: str) -> int:
                     supervision.run()
                 goes_on = _carries_on(home, store, name)
             is_kept = expires_at(store.get_run(name)) is None
-    except Exception as error:  # The loop's edge: the guard starts another supervisor.
+    except Exception as error:  # The outermost handler: the guard starts another supervisor.
         if _passes(error):
             log.warning("%s cannot be looked after now, trying again: %s", name, error)
             return NOT_NOW
@@ -111,11 +112,11 @@ def _supervise(home: state_dirs.Home, name: str) -> int:
 
 @contextlib.contextmanager
 def _autoscaled(home: state_dirs.Home, name: str, store: Store) -> Iterator[None]:
-    """Have cores moved within the job for as long as it is looked after, if its file asks for that."""
+    """Run the autoscaler, which moves cores within the job, during the block if the job file asks for it."""
     if store.get_run(name).spec.autoscale is None:
         yield
         return
-    # Most jobs never need these.
+    # Imported here because most jobs never need these modules.
     from paceline.services.local.jobs import Jobs
     from paceline.services.studying.autoscales import Autoscaler
 
@@ -130,20 +131,20 @@ def _autoscaled(home: state_dirs.Home, name: str, store: Store) -> Iterator[None
     try:
         yield
     finally:
-        over.set()  # It ends when it next looks; a probe of a job that has ended ends at once.
+        over.set()  # The thread ends at its next check; a probe of an ended job ends at once.
 
 
 def _passes(error: Exception) -> bool:
-    """Whether an error passes when there is room again, or the store answers."""
+    """Return whether an error is temporary: a full disk, or a store that does not answer."""
     is_full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
     return is_full or isinstance(error, StoreError)
 
 
 def _carries_on(home: state_dirs.Home, store: Store, name: str) -> bool:
-    """Whether a job that has ended goes on with another file."""
+    """Resume an ended job if a change of its job file was requested; return whether it was resumed."""
     if store.waiting_relay(name) is None:
         return False
-    # Most jobs never need these.
+    # Imported here because most jobs never need these modules.
     from paceline.services.local import spec_changes
     from paceline.services.local.run_registry import RunRegistry
 

@@ -1,4 +1,4 @@
-"""The HTML of pages: templates filled with values, all of them escaped."""
+"""Renders HTML pages from templates; all values are escaped."""
 
 from __future__ import annotations
 
@@ -17,22 +17,23 @@ _STYLES = ((CHARTS, "colours.css"), (REPORTS, "style.css"), (CHARTS, "charts.css
 
 
 def rendered(template: str, **values: Any) -> str:
-    """Return a page: one file without scripts that loads nothing.
+    """Return a page as a single file without scripts that loads no other files.
 
     Args:
-        template: the name of its file.
-        values: what it shows.
+        template: the file name of the template.
+        values: the values that the template shows.
     """
     return _of_reports().get_template(template).render(style=style(), **values)
 
 
 def environment(package: str, folder: str) -> jinja2.Environment:
-    """Return the templates of a package, and of reports and charts: what they are filled with is escaped, and
-    has no control characters.
+    """Return the templates of a package, and those of reports and charts.
+
+    Values in templates are escaped, and their control characters are removed.
 
     Args:
-        package: its name.
-        folder: of it that has the templates.
+        package: the name of the package.
+        folder: the folder of the package that has the templates.
     """
     made = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
@@ -56,14 +57,14 @@ def environment(package: str, folder: str) -> jinja2.Environment:
 
 @functools.cache
 def style() -> str:
-    """Return the style that reports and pages have."""
+    """Return the style sheet that reports and pages share."""
     return "".join((resources.files(package) / name).read_text(encoding="utf-8") for package, name in _STYLES)
 
 
 @functools.cache
 def _of_reports() -> jinja2.Environment:
     made = environment(REPORTS, "")
-    # What reports share with pages is in English here, and its codes lead nowhere.
+    # Reports show the templates shared with the web pages in English, and without links for codes.
     made.globals["_"] = made.filters["coded"] = str
     made.filters.update(percent=texts.share, moment=texts.moment)
     return made
@@ -74,5 +75,5 @@ def _milliseconds(microseconds: float) -> str:
 
 
 def _without_controls(value: Any) -> Any:
-    """Keep out of the page what terminals act on and HTML forbids; all else is escaped."""
+    """Return a value without control characters, which terminals act on and HTML forbids."""
     return texts.clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value

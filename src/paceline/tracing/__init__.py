@@ -1,4 +1,4 @@
-"""From what TensorFlow says of steps that it traced to the traces of ``model.traces.traced_steps``: pure.
+"""From TensorFlow's data about traced steps to the traces of ``model.traces.traced_steps``: pure.
 
-Used by the training library in the trainer, and by the host for what was traced in scripts of others.
+The training library uses it in the trainer; the host uses it for steps traced in other scripts.
 """

@@ -1,10 +1,10 @@
-"""How far the clocks of two processes are apart, from what they sent each other.
+"""The offset between the clocks of two processes, from the messages between them.
 
-Nothing is received before it was made. A tensor that the trainer made at `t` (its clock) and the server had
-at `s` (its own) says that the server's clock is ahead by at most `s - t`; one the other way says at least
-how much. The truth lies between; the Network Time Protocol (RFC 5905) takes the middle. Where the two bounds
-allow it we take 0: processes of one machine share its clock, and hosts whose clocks agree within the time of
-a message agree well enough.
+No message arrives before it was made. If the trainer made a tensor at `t` (its clock) and the server had it
+at `s` (its own clock), the server's clock is ahead by at most `s - t`. A tensor in the other direction says
+at least how much. The truth lies between; the Network Time Protocol (RFC 5905) takes the middle. Where the
+two bounds allow it we take 0: processes of one machine share its clock, and hosts whose clocks agree within
+the time of a message agree well enough.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from paceline.tracing import dataflows
 
 @dataclass(frozen=True)
 class Offset:
-    """The clock of a process is ahead by so many microseconds, give or take `uncertainty`."""
+    """How far the clock of a process is ahead, in microseconds, plus or minus `uncertainty`."""
 
     microseconds: float
     uncertainty: float
 
 
 def between(flows: Iterable[dataflows.Dataflow], trainer: str, server: str) -> Offset | None:
-    """By how much a server's clock is ahead of the trainer's; None if nothing went both ways."""
+    """Return how far a server's clock is ahead of the trainer's; None unless messages went both ways."""
     most, least = [], []
     for flow in flows:
         for message in flow.messages:
@@ -41,7 +41,10 @@ def between(flows: Iterable[dataflows.Dataflow], trainer: str, server: str) -> O
 
 
 def estimate(least: float, most: float) -> Offset:
-    """The offset between two bounds; they may cross a little, as clocks are read to the microsecond."""
+    """Return the offset between two bounds.
+
+    The bounds may cross a little, as clocks are read to the microsecond.
+    """
     if least <= 0 <= most:
         return Offset(0.0, max(-least, most))
     return Offset((least + most) / 2, abs(most - least) / 2)

@@ -1,14 +1,15 @@
 """The dataflow of a traced step, read from its `StepStats` alone: which variable's values a message carries.
 
 TensorFlow labels each node that ran with its operation and inputs, `split = SplitV(ids_S9, sizes, axis)`, and
-each message with its bytes, tensor and devices (``step_stats_collector.cc``,
-``grpc_worker_cache_logger``). The name of a message's tensor begins with the node that made it; the node that
-received it has that name and a number behind `_S`. So what a message carries follows on the sender from the
-nodes before it, on the receiver from those behind it, however variables were packed and whatever script built
-the graph.
+each message with its bytes, tensor and devices (``step_stats_collector.cc``, ``grpc_worker_cache_logger``).
+The name of a message's tensor begins with the node that made it; the node that received it has that name
+followed by `_S` and a number. So the content of a message follows from the nodes before it on the sender and
+from the nodes after it on the receiver, however the variables were packed and whatever script built the
+graph.
 
-TensorFlow turns its log of messages on in the background (``master_session.cc``), so a busy process may lack
-it. Then a message is known by its name at the receiver, and its bytes by what was made for it; not its time.
+TensorFlow switches its log of messages on in the background (``master_session.cc``), so the log of a busy
+process may be missing. A message then has the name that its receiver gives it, and the bytes of what was made
+for it, but no time.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _LABEL = re.compile(r"^(?:\[.*\] )?(?P<name>\S+) = (?P<kind>\w+)\((?P<inputs>.*)
 _MESSAGE = re.compile(
     r"(?:^|\] )edge_(?P<edge>\d+)_(?P<tensor>\S+) from (?P<sender>\S+) to (?P<receiver>\S+)$"
 )
-_DEVICE = re.compile(r"/device:[CGT]PU:\d+$")  # a GPU's streams repeat what the GPU itself has
+_DEVICE = re.compile(r"/device:[CGT]PU:\d+$")  # without a GPU's streams, which repeat the GPU's nodes
 _HOLDERS = {"VarHandleOp", "VariableV2", "Variable"}
 _AS_IT_IS = {"Identity", "Reshape", "Split", "SplitV"}
 _NO_DATA = {"Shape", "ShapeN", "Size", "Rank", "Const", "NoOp"}
@@ -35,14 +36,15 @@ _DATA_INPUTS: Mapping[str, Sequence[int]] = {
     **dict.fromkeys(("Reshape", "SplitV", "StridedSlice", "Slice", "ExpandDims", "Sum", "Cast"), (0,)),
     "Split": (1,),
 }
-_INTEGERS = {3, 4, 5, 6, 9, 17, 22, 23}  # tensorflow/core/framework/types.proto: DT_INT32 and its like
-_REFERENCE = 100  # the number of a type of reference is that of the type and this
+_INTEGERS = {3, 4, 5, 6, 9, 17, 22, 23}  # the integer types of tensorflow/core/framework/types.proto
+_REFERENCE = 100  # the number of a reference type is that of the type plus this
 
 
 @dataclass(frozen=True)
 class OperationNode:
-    """An operation that ran; `outputs` are bytes by slot, `start` is Unix time in microseconds by the clock
-    of its process.
+    """An operation that ran.
+
+    `outputs` are bytes by slot. `start` is Unix time in microseconds by the clock of its process.
     """
 
     device: str
@@ -56,12 +58,12 @@ class OperationNode:
 
     @property
     def end(self) -> float:
-        """When it ended, by the same clock."""
+        """The end of the operation, by the same clock."""
         return self.start + self.microseconds
 
     @property
     def data_inputs(self) -> tuple[tuple[str, int], ...]:
-        """The inputs that values come from; not sizes, shapes and axes."""
+        """The inputs that values come from, without sizes, shapes and axes."""
         if self.kind in _DATA_INPUTS:
             return tuple(self.inputs[place] for place in _DATA_INPUTS[self.kind] if place < len(self.inputs))
         return self.inputs[:-1] if self.kind == "ConcatV2" else self.inputs
@@ -69,9 +71,10 @@ class OperationNode:
 
 @dataclass(frozen=True)
 class Message:
-    """A tensor that went from one process to another; `start` is the sender's time, `end` the receiver's.
+    """A tensor sent from one process to another.
 
-    `name` is what the receiver calls it, empty if nothing there takes it; None: not measured.
+    `start` is by the sender's clock, `end` by the receiver's. `name` is the receiver's name for the tensor,
+    empty if no operation there takes it. None means not measured.
     """
 
     tensor: str
@@ -85,7 +88,7 @@ class Message:
 
 @dataclass(frozen=True)
 class _Logged:
-    """What the log has of a message."""
+    """The log's entry for a message."""
 
     edge: int
     tensor: str
@@ -98,13 +101,13 @@ class _Logged:
 
 @dataclass(eq=False)
 class Dataflow:
-    """The nodes and messages of a step; devices are named `/job:ps/task:0`."""
+    """The nodes and messages of a step; devices have names like `/job:ps/task:0`."""
 
     nodes: Mapping[tuple[str, str], OperationNode]
     messages: Sequence[Message]
 
     def __post_init__(self) -> None:
-        """Finds who reads what."""
+        """Find the readers of each node."""
         self._shares: dict[tuple[str, str, int, bool], Shares] = {}
         readers: dict[tuple[str, str], list[OperationNode]] = collections.defaultdict(list)
         for node in self.nodes.values():
@@ -118,7 +121,10 @@ class Dataflow:
         return frozenset(node.name for node in self.nodes.values() if node.kind in _HOLDERS)
 
     def belongs_to(self, node: OperationNode) -> Shares:
-        """Which variables an operation works for: those that it takes, else those before or behind it."""
+        """Return the variables that an operation works for.
+
+        They are the variable that it takes directly, or else those before it, or else those after it.
+        """
         touched = self.touched(node)
         if touched:
             return {touched[0]: 1.0}
@@ -128,38 +134,38 @@ class Dataflow:
         )
 
     def producer(self, message: Message) -> OperationNode | None:
-        """The node that made what a message carries."""
+        """Return the node that made the content of a message."""
         return self.nodes.get((message.sender, message.tensor))
 
     def readers(self, message: Message) -> Sequence[OperationNode]:
-        """The operations of its receiver that take a message; what goes to the caller alone has none."""
+        """Return the receiver's operations that take a message; a message for the caller alone has none."""
         return self._readers.get((message.receiver, message.name), ())
 
     def pulled(self, message: Message) -> Shares:
-        """Which variables of its sender a message brings."""
+        """Return the variables of its sender that a message brings."""
         return self.before(message.sender, message.tensor, 0)
 
     def pushed(self, message: Message) -> Shares:
-        """To which variables of its receiver a message goes."""
+        """Return the variables of its receiver that a message goes to."""
         return self.behind(message.receiver, message.name, 0)
 
     def touched(self, node: OperationNode) -> tuple[str, ...]:
-        """The variables that an operation takes by themselves: that it reads or updates."""
+        """Return the variables that an operation takes directly, to read or update them."""
         found = (self.nodes.get((node.device, name)) for name, _ in node.inputs)
         return tuple(dict.fromkeys(each.name for each in found if each is not None and each.kind in _HOLDERS))
 
     def before(self, device: str, name: str, slot: int) -> Shares:
-        """The variables that a value on a device comes from."""
+        """Return the variables that a value on a device comes from."""
         return self._known(device, name, slot, forward=False)
 
     def behind(self, device: str, name: str, slot: int) -> Shares:
-        """The variables that a value on a device goes to."""
+        """Return the variables that a value on a device goes to."""
         return self._known(device, name, slot, forward=True)
 
     def _known(self, device: str, name: str, slot: int, *, forward: bool) -> Shares:
         key = device, name, slot, forward
         if key not in self._shares:
-            self._shares[key] = {}  # A loop ends here.
+            self._shares[key] = {}  # ends the recursion in a loop
             self._shares[key] = self._behind(*key[:3]) if forward else self._before(*key[:2])
         return self._shares[key]
 
@@ -200,7 +206,7 @@ class Dataflow:
 
 
 def read(step_stats: Any) -> Dataflow:
-    """Reads a step's statistics (a `StepStats` message); what has no label that makes sense is left out."""
+    """Read a step's statistics (a `StepStats` message); messages without a valid label are left out."""
     nodes: dict[tuple[str, str], OperationNode] = {}
     logged = []
     for stats in step_stats.dev_stats:
@@ -215,7 +221,7 @@ def read(step_stats: Any) -> Dataflow:
 
 
 def task(device: str) -> str:
-    """The task of a device's full name: `/job:ps/task:0`."""
+    """Return the task in a device's full name: `/job:ps/task:0`."""
     parts = dict(part.split(":", 1) for part in device.strip("/").split("/") if ":" in part)
     return f"/job:{parts.get('job', 'localhost')}/task:{parts.get('task', '0')}"
 
@@ -240,7 +246,7 @@ def _node(device: str, stats: Any) -> OperationNode:
 def _times(stats: Any) -> tuple[float, float]:
     """Return when an operation began and how long it took, in microseconds.
 
-    TensorFlow counts nanoseconds, too, but up to 1.8 it did not.
+    TensorFlow also counts nanoseconds, but only after version 1.8.
     """
     if stats.all_start_nanos:
         start, end = stats.op_start_rel_nanos, stats.op_end_rel_nanos
@@ -275,9 +281,9 @@ def _message(stats: Any) -> _Logged | None:
 
 
 def _messages(nodes: Mapping[tuple[str, str], OperationNode], logged: Sequence[_Logged]) -> list[Message]:
-    """All messages: what receivers take, with what the log says of it, and what the log has beyond that.
+    """Return all messages: those that receivers take, with their log entries, and the log's other messages.
 
-    Where a node sent several of its outputs to one process, edges and names are numbered in the same order
+    If a node sent several outputs to one process, edges and names are numbered in the same order
     (``graph_partition.cc``).
     """
     taken: dict[tuple[str, str], dict[str, list[OperationNode]]] = {}
@@ -307,7 +313,10 @@ def _messages(nodes: Mapping[tuple[str, str], OperationNode], logged: Sequence[_
 
 
 def _made(maker: OperationNode, readers: Sequence[OperationNode]) -> int | None:
-    """The bytes of a message without a log: of its maker's only output, or of what takes it as it is."""
+    """Return the bytes of a message without a log.
+
+    They are those of its maker's only output, or of a reader that passes the tensor on unchanged.
+    """
     if len(maker.outputs) == 1:
         return next(iter(maker.outputs.values()))
     whole = [sum(node.outputs.values()) for node in readers if node.kind in _AS_IT_IS]
@@ -315,7 +324,7 @@ def _made(maker: OperationNode, readers: Sequence[OperationNode]) -> int | None:
 
 
 def _mixed(parts: Iterable[tuple[Shares, float]]) -> Shares:
-    """Shares of several, each by its weight; those that are unknown do not count."""
+    """Return the weighted mean of several shares; unknown shares do not count."""
     mixed: dict[str, float] = {}
     for shares, weight in parts:
         for variable, share in shares.items():

@@ -1,7 +1,7 @@
-"""Which variable a layer means: a profile has names of layers and what they do, a model those of variables.
+"""Which variable a layer means: a profile names layers and their operations, a model names variables.
 
-Keras calls a variable after its layer and what it is there, `site/embeddings`, `hidden/kernel`. A profile has
-what reads it, within the model: `model/site`, `model/hidden/MatMul`.
+Keras names a variable after its layer and its role in it: `site/embeddings`, `hidden/kernel`. A profile has
+the operation that reads it, within the model: `model/site`, `model/hidden/MatMul`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.model.variables.variables import Name, Variable, without_part
 
-#: What a layer does with a variable of it, by the last part of its name (`keras/layers/core/dense.py`).
+#: The variable that a layer's operation reads, by the end of its name (`keras/layers/core/dense.py`).
 _DONE_WITH = {"MatMul": "kernel", "Tensordot": "kernel", "Conv2D": "kernel", "BiasAdd": "bias", "add": "bias"}
 
 
 def variables(layers: Iterable[str], known: Sequence[Variable]) -> Mapping[str, Name]:
-    """Returns the variable and shard of each layer, where it is certain which one is meant."""
+    """Return the variable and shard of each layer, if it is certain which variable is meant."""
     return {layer: found for layer in set(layers) if (found := _variable(layer, known)) is not None}
 
 

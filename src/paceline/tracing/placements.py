@@ -1,4 +1,4 @@
-"""Which variable is meant by where it lies and what shape it has: a profile has these, but not its name."""
+"""Which variable is meant by its server and its shape: a profile has these, but not the variable's name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paceline.tracing.shapes import Dimensions
 
 
 class Placements:
-    """The variables of a model by server; a part of one is called `NAME/part_N`."""
+    """The variables of a model by server; a part of a variable has the name `NAME/part_N`."""
 
     def __init__(self, variables: Iterable[Variable]) -> None:
         self._rows: dict[tuple[str, Dimensions], list[str]] = collections.defaultdict(list)
@@ -26,18 +26,18 @@ class Placements:
                     self._whole[task, each.shape].append(name)
 
     def fits(self, name: str, dimensions: Dimensions) -> bool:
-        """Whether these are the dimensions of an array, or of some rows of a table."""
+        """Return whether these are the dimensions of an array, or of some rows of a table."""
         known = self._known.get(name)
         if known is None:
             return False
         return dimensions[1:] == known.shape[1:] if known.sparse else dimensions == known.shape
 
     def rows(self, task: str, dimensions: Dimensions) -> str | None:
-        """Returns the table on a server whose rows have these dimensions, if it has only one."""
+        """Return the table on a server whose rows have these dimensions, if there is only one."""
         return _only(self._rows[task, dimensions])
 
     def whole(self, task: str, dimensions: Sequence[Dimensions]) -> str | None:
-        """Returns the array on a server that has one of these dimensions, if it has only one."""
+        """Return the array on a server that has one of these dimensions, if there is only one."""
         return _only([name for each in set(dimensions) for name in self._whole[task, each]])
 
 

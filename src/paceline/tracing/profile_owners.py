@@ -1,9 +1,9 @@
 """Which variable an operation of a server reads or updates, by names and shapes in profiles: pure.
 
-Names are those of layers: `model/site/Gather_1` reads part 1 of `model/site`; its gradient
+The names are those of layers: `model/site/Gather_1` reads part 1 of `model/site`; its gradient
 `gradient_tape/model/site/Gather_1/Reshape` goes to `Adagrad/update_3/Unique`, so `Adagrad/update_3` updates
-that part. Where the model's variables are known, a server and a shape that leave only one of them go first
-(`placements`).
+that part. If the model's variables are known, and only one of them fits the server and the shape, this takes
+precedence over the names (`placements`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UPDATE = re.compile(r"(?P<update>.+/update(_\d+)?)/")
 
 
 class Owners:
-    """Which variable an operation of a server reads or updates, by their names."""
+    """Finds the variable that an operation of a server reads or updates, by names and shapes."""
 
     def __init__(self, processes: Mapping[str, Process], placed: placements.Placements) -> None:
         self._placed = placed
@@ -80,7 +80,7 @@ class Owners:
         }
 
     def _take(self, certain: Mapping[tuple[str, str], str]) -> None:
-        """Takes what is certain for what was concluded from names, also where a layer means it elsewhere."""
+        """Replace what follows from names by what is certain, for every operation of the layer concerned."""
         meant: dict[str, set[str]] = collections.defaultdict(set)
         for key, variable in certain.items():
             if key in self._owners:
@@ -91,8 +91,9 @@ class Owners:
         self._owners.update(certain)
 
     def fits(self, task: str, sent: Sent) -> Callable[[Dimensions], bool]:
-        """Whether dimensions are those of the variable that is sent, or whose gradient is: of all of it, as
-        its update says, or of some rows.
+        """Return a function that says whether dimensions are those of the variable that is sent or updated.
+
+        They may be those of the whole variable, as its update shows them, or of some of its rows.
         """
         name = self.of(task, sent.maker) or self.of(sent.receiver, sent.taker)
         return lambda dimensions: (
@@ -100,14 +101,14 @@ class Owners:
         )
 
     def of(self, task: str, name: str) -> str | None:
-        """The variable of an operation, as its layer is called, and the number of a part."""
+        """Return the variable of an operation, by the name of its layer and the number of its part."""
         update = _UPDATE.match(name)
         return self._owners.get((task, name)) or (
             self._owners.get((task, update["update"])) if update else None
         )
 
     def takes_ids(self, task: str, sent: Sent) -> bool:
-        """Whether what a task sends says which rows are meant."""
+        """Return whether a tensor that a task sends holds the ids of rows."""
         return (
             sent.taker.endswith(_UNIQUE)
             or (sent.receiver, sent.taker) in self._gathers
@@ -116,7 +117,7 @@ class Owners:
 
 
 def _changed(processes: Mapping[str, Process], placed: placements.Placements) -> dict[tuple[str, str], str]:
-    """The variables that updates on servers change, where their shape leaves only one."""
+    """Return the variables that updates on servers change, if their shape fits only one variable."""
     found = {}
     for task, process in processes.items():
         for name, runs in process.runs_of.items():
@@ -133,7 +134,7 @@ def _changed(processes: Mapping[str, Process], placed: placements.Placements) ->
 
 
 def _pushed(processes: Mapping[str, Process], placed: placements.Placements) -> dict[tuple[str, str], str]:
-    """The variables whose gradients servers take, where the shape of what takes them leaves only one."""
+    """Return the variables whose gradients servers take, if the takers' shape fits only one variable."""
     found = {}
     for task, name in {
         (each.receiver, each.taker) for process in processes.values() for each in process.sent
@@ -151,7 +152,7 @@ def _pushed(processes: Mapping[str, Process], placed: placements.Placements) -> 
 def _pulled(
     processes: Mapping[str, Process], placed: placements.Placements, gathers: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], str]:
-    """The variables that servers send, where the shape of what their takers take leaves only one."""
+    """Return the variables that servers send, if the shape of the takers' inputs fits only one variable."""
     found = {}
     sent = {
         (task, each.maker): each
@@ -175,7 +176,7 @@ def _pulled(
 
 
 def _looked_up(names: Iterable[str]) -> dict[str, str]:
-    """The variables that lookups of these names read: the layer, and the part where it has several."""
+    """Return the variables that lookups of these names read: the layer, and the part if it has several."""
     found = {name: match for name in set(names) if (match := _LOOKUP.match(name))}
     parts = collections.Counter(match["layer"] for match in found.values())
     return {
@@ -185,7 +186,7 @@ def _looked_up(names: Iterable[str]) -> dict[str, str]:
 
 
 def _unwrapped(name: str) -> str:
-    """A name without the loops, calls and gradients that it stands in."""
+    """Return a name without the loops, calls and gradients around it."""
     parts = name.split("/")
     while len(parts) > 1 and _WRAPPINGS.match(parts[0]):
         del parts[0]
@@ -193,7 +194,7 @@ def _unwrapped(name: str) -> str:
 
 
 def _nearest(known: Mapping[str, str], name: str) -> str | None:
-    """What is known of a name or of the nearest one above it."""
+    """Return what is known of a name, or of the nearest name above it."""
     while name not in known and "/" in name:
         name = name.rpartition("/")[0]
     return known.get(name)

@@ -1,9 +1,10 @@
 """What the processes of a cluster did while they were profiled (`XSpace` messages): pure.
 
-Operations ran, tensors were sent to other processes, and were there. Of old versions (2.15 seen) a profile
-does not say when it began: then clocks are told apart by what was sent in a run (`clock_offsets`). Of still
-older ones (2.11 seen) it says neither to whom a tensor was sent nor when it was there: then the receiver is
-the process that has the other end of it.
+It consists of operations that ran, tensors that were sent to other processes, and tensors that arrived. A
+profile of an old version (seen in 2.15) does not say when it began: then the clocks are aligned by what was
+sent in a run (`clock_offsets`). A profile of a still older version (seen in 2.11) says neither to which
+process a tensor was sent nor when it arrived: then the receiver is the process that has the other end of the
+transfer.
 
 Source: `xplane.proto`; `executor.cc` (runs), `rendezvous.cc` (keys of what is sent).
 """
@@ -32,7 +33,7 @@ _DONE, _SEND = f"{_RUN}Async::Done", "_Send"
 
 @dataclass(frozen=True)
 class ProfiledOperation:
-    """An operation that ran; microseconds, Unix time."""
+    """An operation that ran; `start` is Unix time in microseconds."""
 
     run: int
     name: str
@@ -44,7 +45,7 @@ class ProfiledOperation:
 
 @dataclass(frozen=True)
 class Sent:
-    """A tensor that was sent by the node `name`; an empty receiver is not known."""
+    """A tensor that the node `name` sent; an empty receiver is unknown."""
 
     run: int
     name: str
@@ -56,8 +57,10 @@ class Sent:
 
 @dataclass
 class Process:
-    """What one process did; `arrivals` are times by run and receiving node. Unless it `is_dated`, its times
-    begin at another moment than those of other processes.
+    """What one process did.
+
+    `arrivals` are times by run and receiving node. Unless it `is_dated`, its times start from a moment other
+    than that of other processes.
     """
 
     operations: list[ProfiledOperation] = field(default_factory=list)
@@ -69,20 +72,20 @@ class Process:
 
     @functools.cached_property
     def runs_of(self) -> Mapping[str, Sequence[ProfiledOperation]]:
-        """Each operation as often as it ran, by its start."""
+        """All runs of each operation, by their start."""
         found: dict[str, list[ProfiledOperation]] = collections.defaultdict(list)
         for each in sorted(self.operations, key=_start):
             found[each.name].append(each)
         return found
 
     def first(self, name: str, at: float) -> ProfiledOperation | None:
-        """The first run of an operation from a time on."""
+        """Return the first run of an operation from a time on."""
         runs = self.runs_of.get(name, ())
         place = bisect.bisect_left(runs, at, key=_start)
         return runs[place] if place < len(runs) else None
 
     def last(self, name: str, at: float) -> ProfiledOperation | None:
-        """The last run of an operation until a time."""
+        """Return the last run of an operation until a time."""
         runs = self.runs_of.get(name, ())
         place = bisect.bisect_right(runs, at, key=_start)
         return runs[place - 1] if place else None
@@ -93,8 +96,9 @@ def _start(operation: ProfiledOperation) -> float:
 
 
 def read(profiles: Mapping[str, Any], at: float) -> dict[str, Process]:
-    """Reads profiles of one moment, by task. They were taken `at` some time (Unix seconds), which matters to
-    those that do not say it.
+    """Read the profiles of one moment, by task.
+
+    `at` is when they were taken (Unix seconds); it is used for profiles that do not say when they began.
     """
     processes = {task: _process(space, int(at * 1e9)) for task, space in profiles.items()}
     _address(processes)
@@ -102,7 +106,7 @@ def read(profiles: Mapping[str, Any], at: float) -> dict[str, Process]:
 
 
 def aligned(processes: Mapping[str, Process], worker: str) -> dict[str, Process]:
-    """Returns processes with times by a worker's clock, where their profiles do not say when they began."""
+    """Return the processes with times by a worker's clock, if their profiles do not say when they began."""
     return {
         task: process
         if process.is_dated or task == worker
@@ -125,7 +129,7 @@ def _process(space: Any, began: int) -> Process:
 
 
 def _read_line(process: Process, plane: Any, line: Any, began_nanoseconds: int) -> None:
-    """Reads what a thread did: operations run within the processing of a run."""
+    """Read what a thread did: an operation belongs to the run that is processed around it."""
     run, until = 0, 0.0
     for event in sorted(line.events, key=lambda each: (each.offset_ps, -each.duration_ps)):
         described = plane.event_metadata[event.metadata_id]
@@ -149,7 +153,7 @@ def _read_line(process: Process, plane: Any, line: Any, began_nanoseconds: int) 
             )
         elif "::DoCompute" in name:
             kind = name.removesuffix("Op::DoCompute")
-            # By a name of its own: some versions have the node that it works for, too.
+            # Under this event's own name: some versions also have an event of the node that it works for.
             process.operations.append(
                 ProfiledOperation(_stats(plane, event)["id"], name, kind, start, microseconds)
             )
@@ -167,7 +171,7 @@ def _stats(plane: Any, described: Any) -> dict[str, Any]:
 
 
 def _address(processes: Mapping[str, Process]) -> None:
-    """Finds the receivers that are not known: they have the other end of what was sent."""
+    """Find the unknown receivers: they have the other end of what was sent."""
     ends = {
         (each.run, each.name): task
         for task, process in processes.items()
@@ -184,13 +188,13 @@ def _address(processes: Mapping[str, Process]) -> None:
 
 
 def other_end(sent: Sent) -> str:
-    """The node that receives has the number after the sender's (`graph_partition.cc`)."""
+    """Return the receiving node, which has the number after the sender's (`graph_partition.cc`)."""
     name, _, number = sent.name.rpartition("/_")
     return f"{name}/_{int(number) + 1}" if number.isdecimal() else ""
 
 
 def _offset(worker: Process, trainer: str, process: Process, server: str) -> float:
-    """By how many microseconds the clock of a server is ahead of the worker's; 0 if nothing tells."""
+    """Return by how many microseconds a server's clock is ahead of the worker's; 0 if it is unknown."""
     most, least = _delays(worker, process, server), _delays(process, worker, trainer)
     if not most or not least:
         return 0.0
@@ -198,10 +202,10 @@ def _offset(worker: Process, trainer: str, process: Process, server: str) -> flo
 
 
 def _delays(sender: Process, receiver: Process, task: str) -> list[float]:
-    """The microseconds between what was sent to a task and what took it, by the clock of each.
+    """Return the microseconds from sending a tensor to a task until its use there, each by its own clock.
 
-    Runs that began before the profile or went on after it may lack either, so the first and the last do not
-    count; what is sent at the end of a loop, dead, has none that takes it.
+    A run that began before the profile or continued after it may lack either, so the first and the last run
+    do not count. A dead tensor, sent at the end of a loop, is taken by no operation.
     """
     begun: dict[int, float] = {}
     sent: dict[tuple[int, str, str], list[float]] = collections.defaultdict(list)
@@ -222,7 +226,7 @@ def _delays(sender: Process, receiver: Process, task: str) -> list[float]:
 
 
 def _shifted(process: Process, microseconds: float) -> Process:
-    """What a process did, by a clock that is behind its own by so much."""
+    """Return what a process did, by a clock that is `microseconds` behind its own."""
     return dataclasses.replace(
         process,
         operations=[

@@ -1,11 +1,11 @@
 """Dataflows of steps from profiles of a cluster's processes, as TensorFlow's profiler takes them: pure.
 
 A step of a strategy is a function whose parts run on a worker and on parameter servers under one run id. A
-profile (`profiled_processes`) has each operation that ran, each tensor that was sent, with who made and who
-takes it, and when tensors were there. It has neither the bytes of a tensor that was sent nor the variable
-that an operation takes. Bytes follow from the shapes of what the taker takes (`shapes`), where that is
-certain, variables from names and shapes (`profile_owners`). A step lasts from one batch that the worker takes
-to the next; in a function that takes none, it is the whole run.
+profile (`profiled_processes`) has each operation that ran, each tensor that was sent, with the operations
+that made and took it, and when tensors arrived. It has neither the bytes of a tensor that was sent nor the
+variable that an operation takes. The bytes follow from the shapes of the taker's inputs (`shapes`), if that
+is certain, and the variables from names and shapes (`profile_owners`). A step lasts from one batch that the
+worker takes to the next; if the function takes no batch, the step is the whole run.
 """
 
 from __future__ import annotations
@@ -34,30 +34,37 @@ _CONSTANT = re.compile(r"(.+/)?Const(_\d+)*(/_\d+)*$")
 
 @dataclass(eq=False)
 class Step(dataflows.Dataflow):
-    """The dataflow of a step: variables by device and operation, and who made what a message carries."""
+    """The dataflow of a step.
+
+    `owners` has the variables by device and operation; `makers` has the node that made the content of a
+    message.
+    """
 
     owners: Mapping[tuple[str, str], str]
     makers: Mapping[Message, OperationNode]
 
     def producer(self, message: Message) -> OperationNode | None:
-        """The node that made what a message carries."""
+        """Return the node that made the content of a message."""
         return self.makers.get(message)
 
     def readers(self, message: Message) -> Sequence[OperationNode]:
-        """The operation that takes a variable's values; metrics and the like are for the caller."""
+        """Return the operation that takes a variable's values.
+
+        Other messages, such as metrics, are for the caller and have none.
+        """
         taker = self.nodes.get((message.receiver, message.name))
         return () if taker is None or not self.pulled(message) else (taker,)
 
     def belongs_to(self, node: OperationNode) -> Shares:
-        """The variable that an operation works for."""
+        """Return the variable that an operation works for."""
         return self._owned(node.device, node.name)
 
     def pulled(self, message: Message) -> Shares:
-        """The variable that a message brings."""
+        """Return the variable that a message brings."""
         return self._owned(message.sender, message.tensor)
 
     def pushed(self, message: Message) -> Shares:
-        """The variable that a message goes to."""
+        """Return the variable that a message goes to."""
         return self._owned(message.receiver, message.name)
 
     def _owned(self, device: str, name: str) -> Shares:
@@ -68,14 +75,15 @@ class Step(dataflows.Dataflow):
 def read(
     profiles: Mapping[str, Any], count: int, at: float = 0.0, variables: Sequence[Variable] = ()
 ) -> dict[str, list[Step]]:
-    """Reads so many whole steps of each worker, from the middle of profiles of one moment (`XSpace` messages)
-    by task; a worker that ran none is left out.
+    """Read whole steps of each worker, from the middle of profiles of one moment (`XSpace` messages).
+
+    Returns the steps by task; a worker that ran no step is left out.
 
     Args:
         profiles: by task.
-        count: how many steps at most.
-        at: when they were taken (Unix seconds), for those that do not say it.
-        variables: of the model, for what is known by its server and its shape.
+        count: how many steps at most, for each worker.
+        at: when the profiles were taken (Unix seconds), for profiles that do not say when they began.
+        variables: the variables of the model, which are recognised by server and shape.
     """
     processes = profiled_processes.read(profiles, at)
     found = {}
@@ -112,7 +120,7 @@ def _steps(
 
 
 def _is_signal(sent: Sent) -> bool:
-    """Whether it only says that something is done: an update has no value that anything computes with."""
+    """Return whether a tensor only says that something is done: an update has no value to compute with."""
     return bool(
         _CONTROL.match(sent.maker)
         or _CHANGE.match(sent.maker)
@@ -122,9 +130,10 @@ def _is_signal(sent: Sent) -> bool:
 
 
 def _made(process: Process) -> list[Sent]:
-    """What was sent and had been made: at the end of a loop each of its messages goes once more, dead.
+    """Return the tensors that were sent with a value, without the dead ones at the end of a loop.
 
-    Such a tensor has no value (``control_flow.h``), so what would make it does not run; it comes last.
+    At the end of a loop each of its messages is sent once more, dead. A dead tensor has no value
+    (``control_flow.h``), so the operation that would make it does not run; the dead tensor comes last.
     """
     ran = collections.Counter((each.run, each.name) for each in process.operations)
     known = {name for _, name in ran}
@@ -139,7 +148,7 @@ def _made(process: Process) -> list[Sent]:
 
 
 def _begins(operations: Sequence[ProfiledOperation]) -> list[float]:
-    """When steps began: with the input that is taken most often, else with the run."""
+    """Return when steps began: with the input that is taken most often, or else with the run."""
     inputs = collections.Counter(each.name for each in operations if each.kind.startswith(_INPUT))
     if inputs:
         name, _ = inputs.most_common(1)[0]
@@ -179,7 +188,7 @@ def _step(own: Mapping[str, Process], owners: Owners, begin: float, end: float) 
 
 
 def _taken_at(receiver: Process | None, sent: Sent) -> float:
-    """When it was used: a server may send for the next step before that begins."""
+    """Return when a tensor was used: a server may send for the next step before that step begins."""
     taker = receiver.first(sent.taker, sent.start) if receiver else None
     return sent.start if taker is None else taker.start
 
@@ -187,10 +196,10 @@ def _taken_at(receiver: Process | None, sent: Sent) -> float:
 def _bytes(
     receiver: Process, sender: Process, sent: Sent, fits: Callable[[Dimensions], bool], *, integer: bool
 ) -> int | None:
-    """The size of what was sent: that of what its taker takes, of the right type.
+    """Return the size of a tensor that was sent: that of its taker's input of the right type.
 
-    Of several that may be meant, rows that were looked up are as many as the ids, and what a variable sends
-    or gets fits it. None: it is not certain.
+    If several inputs are possible, looked-up rows must be as many as the ids, and values or gradients of a
+    variable must fit the variable. None if the size is not certain.
     """
     taker = receiver.first(sent.taker, sent.start)
     taken = [] if taker is None else shapes.read(taker.shapes)
@@ -206,7 +215,7 @@ def _bytes(
 
 
 def _arrival(receiver: Process, sent: Sent) -> float | None:
-    """When it was there."""
+    """Return when a tensor arrived."""
     times = receiver.arrivals.get((sent.run, other_end(sent)), ())
     place = bisect.bisect_left(times, sent.start)
     return times[place] if place < len(times) else None

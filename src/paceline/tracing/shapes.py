@@ -1,7 +1,7 @@
-"""Shapes of what an operation takes, as TensorFlow's profiler writes them: `(float[256,16];;int32[256])`.
+"""Shapes of an operation's inputs, as TensorFlow's profiler writes them: `(float[256,16];;int32[256])`.
 
-Source: `OpKernel::ShapeTraceString` (``op_kernel.cc``); names of types as in ``types.cc``. What an operation
-takes of a resource, or of a type without a size of its own, stands there as nothing.
+Source: `OpKernel::ShapeTraceString` (``op_kernel.cc``); type names as in ``types.cc``. The place of a
+resource, or of an input whose type has no size, is empty.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ class TensorShape:
 
     @property
     def is_integer(self) -> bool:
-        """Whether it has numbers that may be ids."""
+        """Whether the tensor has integers, which may be ids."""
         return "int" in self.type
 
     @property
     def bytes(self) -> int:
-        """How much of it there is."""
+        """The size of the tensor."""
         return math.prod(self.dimensions) * _BYTES[self.type]
 
 
 def read(text: str) -> list[TensorShape]:
-    """Reads the inputs of an operation that have a shape and a type with a size."""
+    """Read the inputs of an operation that have a shape and a type with a size."""
     found = (_INPUT.fullmatch(each) for each in text.strip("()").split(";"))
     return [
         TensorShape(match["type"], tuple(int(size) for size in match["dimensions"].split(",") if size))

@@ -1,8 +1,9 @@
 """From the `RunMetadata` of traced steps to the record of `paceline.model.traces.traced_steps`: pure.
 
-Bytes of a message are shared out to the variables in it by the sizes of their parts, exactly; ids that serve
-several variables count for each of them alike; time goes by bytes. The start of a message is when its sender
-began to send (``grpc_remote_worker.cc``), so waiting for a value that is not made yet is no time on the way.
+The bytes of a message are divided exactly among the variables in it by the sizes of their parts; ids that
+serve several variables count equally for each of them; time is divided by bytes. The start of a message is
+when its sender began to send (``grpc_remote_worker.cc``), so the time in which the receiver waits for a value
+that is not yet made is not transfer time.
 """
 
 from __future__ import annotations
@@ -34,7 +35,10 @@ _INPUT_KINDS = re.compile(r"IteratorGetNext|QueueDequeue|ReaderRead")
 
 @dataclass(frozen=True)
 class TracedStep:
-    """A step as TensorFlow traced it; `waited_seconds` for input before it, None: not measured."""
+    """A step as TensorFlow traced it.
+
+    `waited_seconds` is how long it waited for input before it began; None if that was not measured.
+    """
 
     number: int
     metadata: Any
@@ -43,7 +47,7 @@ class TracedStep:
 
 @dataclass(frozen=True)
 class StepRecord:
-    """What the steps say."""
+    """What traced steps say."""
 
     splits: tuple[Split, ...]
     transfers: tuple[Transfer, ...]
@@ -54,7 +58,7 @@ class StepRecord:
     def trace(
         self, trainer: str, attempt: int, at: float, untraced_step_microseconds: float | None = None
     ) -> Trace:
-        """The trace of a trainer that says so."""
+        """Return the trace of a trainer with this record."""
         return Trace(
             trainer=trainer,
             attempt=attempt,
@@ -69,13 +73,13 @@ class StepRecord:
 
 
 def read(steps: Sequence[TracedStep], trainer: str, names: Mapping[str, Name] | None = None) -> StepRecord:
-    """Reads traced steps of a trainer.
+    """Read traced steps of a trainer.
 
     Args:
-        steps: their statistics; nothing follows from one without any.
+        steps: their statistics; a step without any is ignored.
         trainer: its task, `/job:worker/task:0`.
-        names: the user's names of variables and slots by TensorFlow's; without them those of partitioned
-            variables are taken apart, and a slot is known by standing below its variable.
+        names: the user's names of variables and slots by TensorFlow's names. For other names, a partition
+            suffix is split off, and a slot is recognised because its name is below that of its variable.
     """
     flows = {step.number: dataflows.read(step.metadata.step_stats) for step in steps}
     flows = {number: flow for number, flow in flows.items() if flow.nodes}
@@ -88,7 +92,7 @@ def record(
     names: Mapping[str, Name] | None = None,
     waits: Mapping[int, float | None] | None = None,
 ) -> StepRecord:
-    """Says what the dataflows of a trainer's steps, by their numbers, mean; `waits` are seconds."""
+    """Return the record of the dataflows of a trainer's steps, by step number; `waits` are in seconds."""
     tasks = {node.device for flow in flows.values() for node in flow.nodes.values()} - {trainer}
     offsets = {task: clock_offsets.between(flows.values(), trainer, task) for task in sorted(tasks)}
     clock = _Clock({task: found.microseconds for task, found in offsets.items() if found is not None})
@@ -111,13 +115,13 @@ def record(
 
 
 def process(task: str) -> str:
-    """The name of a task's replica: `ps-0`."""
+    """Return the name of a task's replica: `ps-0`."""
     _, job, index = task.replace("/job:", "/").replace("task:", "").split("/")
     return f"{job}-{index}"
 
 
 def shared_out(total: int, shares: dataflows.Shares) -> dict[str, int]:
-    """Shares out a whole number, exactly: what rounding leaves goes to those that lost most by it."""
+    """Divide a whole number by shares, exactly: the rest goes to the parts that rounding reduced most."""
     exact = {name: total * share for name, share in shares.items()}
     parts = {name: int(value) for name, value in exact.items()}
     missing = total - sum(parts.values())
@@ -127,7 +131,7 @@ def shared_out(total: int, shares: dataflows.Shares) -> dict[str, int]:
 
 
 def length(intervals: Iterable[tuple[float, float]]) -> float:
-    """The length of a union of intervals."""
+    """Return the length of a union of intervals."""
     total, reached = 0.0, float("-inf")
     for start, end in sorted(intervals):
         total += max(0.0, end - max(start, reached))
@@ -137,7 +141,7 @@ def length(intervals: Iterable[tuple[float, float]]) -> float:
 
 @dataclass(frozen=True)
 class _Clock:
-    """Times of all tasks on the trainer's clock; `offsets` in microseconds."""
+    """Converts times of all tasks to the trainer's clock; `offsets` are in microseconds."""
 
     offsets: Mapping[str, float]
 
@@ -151,8 +155,10 @@ class _Clock:
     def of_message(
         self, message: dataflows.Message, made: dataflows.OperationNode | None
     ) -> tuple[float, float] | None:
-        """TensorFlow forces a start into the receiver's time; where clocks differ that means nothing, and the
-        message began when what it carries was made. None: not measured.
+        """Return start and end of a message; None if they were not measured.
+
+        TensorFlow forces a start into the receiver's time. If the clocks differ, that start means nothing,
+        and the message begins when its content was made.
         """
         if message.start is None or message.end is None:
             return None
@@ -164,7 +170,7 @@ class _Clock:
 
 
 class _Step:
-    """One step's statistics."""
+    """The statistics of one step."""
 
     def __init__(
         self,
@@ -186,7 +192,10 @@ class _Step:
         }
 
     def split(self, waited_seconds: float | None) -> Split:
-        """Each moment of the step counts for the first that goes on: compute, input, pull, push."""
+        """Divide the step's time into compute, input, pull and push.
+
+        Each moment counts for the first of these that is going on.
+        """
         nodes = [(node, self._clock.of_node(node)) for node in self._flow.nodes.values()]
         times = [time for _, time in nodes] + list(self._times.values())
         start, end = min(time[0] for time in times), max(time[1] for time in times)
@@ -213,9 +222,10 @@ class _Step:
         )
 
     def _pulls(self, start: float, gradients: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
-        """Until the last value is there, a trainer that computes nothing waits for values.
+        """Return the time until the last value arrived, in which an otherwise idle trainer waits for values.
 
-        What comes after its last gradient it has not computed with: a hook may ask for the count of steps.
+        A value that arrives after the trainer's last gradient was not used for it: a hook may ask for the
+        global step.
         """
         ends = [
             self._end(message)
@@ -227,7 +237,7 @@ class _Step:
         return [(start, max(used))] if used else []
 
     def _gradients(self) -> list[tuple[str, float]]:
-        """Of each gradient the server that it goes to, and when it was made."""
+        """Return, for each gradient, the server that it goes to and when it was made."""
         found = []
         for message in self._flow.messages:
             made = self._flow.producer(message)
@@ -236,13 +246,13 @@ class _Step:
         return found
 
     def _end(self, message: dataflows.Message) -> float:
-        """When a message was there: where that was not measured, when the first operation took it."""
+        """Return when a message arrived or, if that was not measured, when the first operation took it."""
         if message in self._times:
             return self._times[message][1]
         return min(self._clock.of_node(node)[0] for node in self._flow.readers(message))
 
     def _pushes(self, gradients: Sequence[tuple[str, float]]) -> list[tuple[float, float]]:
-        """From when the first gradient was made to the last update, by server."""
+        """Return, for each server, the time from its first finished gradient to its last operation."""
         began: dict[str, float] = {}
         for server, ready in gradients:
             began[server] = min(began.get(server, ready), ready)
@@ -252,7 +262,7 @@ class _Step:
         return [(start, max(start, ends.get(server, start))) for server, start in began.items()]
 
     def transfers(self) -> list[Transfer]:
-        """What moved, by server, direction and variable."""
+        """Return the transfers by server, direction and variable."""
         found: dict[tuple[str, Direction, Name], list[tuple[int | None, float | None]]] = {}
         for message in self._flow.messages:
             direction = self._direction(message)
@@ -274,14 +284,14 @@ class _Step:
         ]  # fmt: skip
 
     def _parts(self, total: int | None, shares: dataflows.Shares) -> list[tuple[Name, int | None, float]]:
-        """The variables in a message, with their bytes and shares."""
+        """Return the variables in a message, with their bytes and shares."""
         if not shares:
             return [((None, None), total, 1.0)]
         sizes = {} if total is None else shared_out(total, shares)
         return [(self._name(variable), sizes.get(variable), share) for variable, share in shares.items()]
 
     def operations(self) -> list[Operation]:
-        """What the servers computed, by kind and variable."""
+        """Return the operations of the servers, by kind and variable."""
         found: dict[tuple[str, str, Name], list[float]] = {}
         for node in self._flow.nodes.values():
             if not node.device.startswith(_SERVER) or not node.kind:
@@ -299,8 +309,10 @@ class _Step:
         ]  # fmt: skip
 
     def _owner(self, node: dataflows.OperationNode) -> Name:
-        """The variable that nearly all values of an operation are of: a learning rate follows from a count
-        of steps, which is a variable as well.
+        """Return the variable that nearly all values of an operation belong to.
+
+        A small share may belong to another variable: a learning rate follows from a count of steps, which is
+        a variable as well.
         """
         shares: dict[Name, float] = {}
         for variable, share in self._flow.belongs_to(node).items():
@@ -309,7 +321,7 @@ class _Step:
         return next((name for name, share in shares.items() if share > _NEARLY_ALL), (None, None))
 
     def events(self) -> list[Event]:
-        """All operations and messages."""
+        """Return all operations and messages as events."""
         operations = [
             self._event(
                 node.device, node.name, node.kind, None, sum(node.outputs.values()), self._clock.of_node(node)
@@ -346,7 +358,7 @@ class _Step:
         return Direction.IDS if made is not None and made.integer else Direction.PUSH
 
     def _name(self, variable: str) -> Name:
-        """The user's name of a variable, of a slot that of the variable that it stands below."""
+        """Return the user's name of a variable; for a slot, that of the variable that its name is below."""
         parts = variable.split("/")
         above = ["/".join(parts[:count]) for count in range(len(parts), 0, -1)]
         known = next((name for name in above if name in self._names), None)
@@ -357,7 +369,7 @@ class _Step:
 
 
 def _total(values: Sequence[Number | None]) -> Number | None:
-    """The sum; None if one of them was not measured."""
+    """Return the sum; None if a value was not measured."""
     known = [value for value in values if value is not None]
     return sum(known[1:], known[0]) if known and len(known) == len(values) else None
 

@@ -7,9 +7,10 @@
     training.run(model, train=training.Source(("data/train-*.parquet",)),
     evaluation=training.Source(("data/test.parquet",)))
 
-Every replica runs the same script; `run` reads from the environment which one it is. This is between-graph
-replication through `tf.compat.v1`: each trainer drives itself and updates the shared variables
-asynchronously. Names are resolved at first use, so that importing the package does not import TensorFlow.
+Every replica runs the same script; `run` reads from the environment which replica it is. This is
+between-graph replication through `tf.compat.v1`: each trainer runs its own steps and updates the shared
+variables, asynchronously by default. Names are resolved on first use, so that importing the package does not
+import TensorFlow.
 """
 
 from __future__ import annotations

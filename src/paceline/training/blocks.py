@@ -1,6 +1,6 @@
 """The blocks that models are made of: weights, embeddings, dense layers.
 
-A model is a class with `features` and `logits(blocks)`; it asks the blocks for its parameters by name and
+A model is a class with `features` and `logits(blocks)`. It asks the blocks for its parameters by name and
 never sees where they are (`declarations`).
 """
 
@@ -18,21 +18,21 @@ EMBEDDING_DEVIATION = 0.05
 
 
 class TrainableModel(Protocol):
-    """What can be trained: features in, one logit for each example out."""
+    """A model that can be trained: features in, one logit for each example out."""
 
     @property
     def features(self) -> features.FeatureSet:
-        """What it reads of an example."""
+        """The features that it reads of an example."""
 
     def logits(self, parts: Blocks) -> Any:
-        """Adds the model to the current graph; returns logits of shape (examples,)."""
+        """Add the model to the current graph and return logits of shape (examples,)."""
 
 
 class Blocks:
     """Makes the parts of a model for one batch.
 
-    `numeric` is a float tensor (examples, numbers), `chosen` the settings of the job file. The two functions
-    decide where parameters come from.
+    `numeric` is a float tensor (examples, numbers); `chosen` are the settings of the job file. The functions
+    `weight` and `embed` decide where the parameters come from.
     """
 
     def __init__(
@@ -50,8 +50,10 @@ class Blocks:
     def weight(
         self, name: str, shape: Sequence[int], *, initializer: Any = None, part: declarations.Part = "deep"
     ) -> Any:
-        """An array of parameters; zeros at first if no initializer is given, which may be an array of the
-        first values.
+        """Return an array of parameters of this shape.
+
+        The initializer may be an array of the initial values; without an initializer the values start from
+        zero.
         """
         return self._weight(
             declarations.Weight(
@@ -69,11 +71,11 @@ class Blocks:
         initializer: Any = None,
         part: declarations.Part = "deep",
     ) -> Any:
-        """Vectors of the features' ids: a float tensor (examples, features, dimension).
+        """Return vectors of the features' ids: a float tensor (examples, vectors, dimension).
 
-        A feature of several values has one vector like any other, or `length` if it has no combiner.
-        The dimension is the job file's if none is given. They start from a truncated normal distribution, or
-        from zero where `deviation` is 0, if no initializer is given.
+        A feature has one vector, or `length` vectors if it takes several values and has no combiner. The
+        dimension is that of the job file if none is given. Without an initializer the vectors start from a
+        truncated normal distribution, or from zero if `deviation` is 0.
         """
         if initializer is None:
             normal = tf1.truncated_normal_initializer(stddev=deviation)
@@ -84,8 +86,9 @@ class Blocks:
     def dense(
         self, name: str, inputs: Any, units: int, activation: Callable[[Any], Any] | None = None
     ) -> Any:
-        """A dense layer over inputs (examples, width): (examples, units), computed in the type of the inputs.
-        Glorot and Bengio 2010 at first.
+        """Return a dense layer over inputs (examples, width): (examples, units), in the type of the inputs.
+
+        The kernel starts from the uniform distribution of Glorot and Bengio 2010, the bias from zero.
         """
         width = int(inputs.shape[-1])
         limit = math.sqrt(6 / (width + units))
@@ -97,8 +100,10 @@ class Blocks:
         return activation(outputs) if activation else outputs
 
     def tower(self, name: str, inputs: Any, units: Sequence[int] | None = None) -> Any:
-        """Dense layers with rectified linear units, one after the other, computed in the precision of the job
-        file; of its widths if none are given.
+        """Return dense layers with rectified linear units over inputs (examples, width).
+
+        The result is (examples, last of the widths), float32; the layers are computed in the precision of the
+        job file. Their widths are `units`, or those of the job file.
         """
         hidden = tf.cast(inputs, self.chosen.compute_precision)
         for i, width in enumerate(units or self.chosen.hidden_units):
@@ -107,12 +112,12 @@ class Blocks:
 
 
 def flat(vectors: Any) -> Any:
-    """Vectors (examples, features, dimension) side by side: (examples, features * dimension)."""
+    """Return vectors (examples, features, dimension) side by side: (examples, features * dimension)."""
     return tf.reshape(vectors, [-1, int(vectors.shape[1]) * int(vectors.shape[2])])
 
 
 def declare(model: TrainableModel, chosen: settings.Settings) -> declarations.Declaration:
-    """Runs the model's code on stand-ins and returns what parameters it asks for."""
+    """Run the model's code on stand-ins and return the parameters that it asks for."""
     weights: list[declarations.Weight] = []
     embeddings: list[declarations.Embedding] = []
 

@@ -2,7 +2,7 @@
 
 `TF_CONFIG` names the addresses and the task, as for every TensorFlow cluster; the agent adds `PACELINE_*`.
 The trainers are the replicas that compute gradients: the chief, if the job has that role, and then the
-workers. Trainer 0 is the chief in either case: it initialises, restores, saves and evaluates.
+workers. Trainer 0 acts as the chief in either case: it initialises, restores, saves and evaluates.
 """
 
 from __future__ import annotations
@@ -25,9 +25,13 @@ Start the script through a job file, whose command is what each replica runs, or
 class ClusterTask:
     """A replica's place in its cluster.
 
-    `addresses` maps a role to the `host:port` of its replicas in index order; `attempt` counts the launches
-    of this replica from 1; `threads` is what the agent found to be right for its CPU limit, if it said so;
-    `spare_workers` are the addresses of workers that the job has not, but may get while it runs.
+    Attributes:
+        addresses: the `host:port` of each role's replicas, in index order.
+        role: the role of this replica.
+        index: its index among the replicas of its role.
+        attempt: the number of this launch of the replica, from 1.
+        threads: the number of threads that the agent derived from the CPU limit, None if it gave none.
+        spare_workers: the addresses of workers that the job does not have now, but may get while it runs.
     """
 
     addresses: Mapping[str, tuple[str, ...]]
@@ -51,9 +55,7 @@ class ClusterTask:
 
     @property
     def most_trainers(self) -> int:
-        """How many trainers there may be before the job is stopped: the same for all replicas, whenever they
-        begin.
-        """
+        """The most trainers that the job may get: the same for all replicas, whenever they begin."""
         return len(self.trainers) + len(self.spare_workers)
 
     @property
@@ -61,7 +63,7 @@ class ClusterTask:
         """Position of this replica among the trainers.
 
         Raises:
-            ClusterError: this replica is no trainer.
+            ClusterTaskError: this replica is not a trainer.
         """
         if (self.role, self.index) not in self.trainers:
             raise errors.ClusterTaskError(f"{self.role} {self.index} is not a trainer")
@@ -69,29 +71,29 @@ class ClusterTask:
 
     @property
     def is_chief(self) -> bool:
-        """True for the one trainer that initialises, restores, saves and evaluates."""
+        """Whether this is the trainer that initialises, restores, saves and evaluates."""
         return self.trainers[:1] == ((self.role, self.index),)
 
     @property
     def is_local(self) -> bool:
-        """True when variables live in this process: no parameter server, or an evaluator."""
+        """Whether the variables are in this process: without parameter servers, or in an evaluator."""
         return self.parameter_servers == 0 or self.role == "evaluator"
 
     @property
     def task_device(self) -> str:
-        """TensorFlow's name of this replica, such as `/job:worker/task:1`; empty in a single process."""
+        """TensorFlow's name of this replica, such as `/job:worker/task:1`; empty if `is_local`."""
         return "" if self.is_local else f"/job:{self.role}/task:{self.index}"
 
     def server_device(self, server: int) -> str:
-        """TensorFlow's name of a parameter server, such as `/job:ps/task:1`; empty in a single process."""
+        """Return TensorFlow's name of a parameter server, such as `/job:ps/task:1`; empty if `is_local`."""
         return "" if self.is_local else f"/job:ps/task:{server}"
 
 
 def read(environment: Mapping[str, str] | None = None) -> ClusterTask:
-    """Reads the cluster from `TF_CONFIG` and `PACELINE_*` (of the process when none are given).
+    """Read the cluster from `TF_CONFIG` and `PACELINE_*`, of the process if no environment is given.
 
     Raises:
-        ClusterError: there is no TF_CONFIG, or it is not a cluster that can train.
+        ClusterTaskError: there is no TF_CONFIG, or it does not describe a cluster that can train.
     """
     environment = os.environ if environment is None else environment
     text = environment.get("TF_CONFIG", "")

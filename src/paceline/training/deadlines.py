@@ -1,15 +1,16 @@
 """How long parameter servers may take to answer a call before it counts as lost.
 
-TensorFlow's runtime now and then never ends a call, though every server lives and answers others. It numbers
-calls to tell retries apart (`GetUniqueRequestId`), by a generator of the thread that makes the call, seeded
-with 32 bits; and it makes every call in a new thread. So among the 100,000 numbers that a server remembers
-(`RecentRequestIds`) one comes again, once in some tens of thousands of steps. One process refuses that call
-(`AbortedError`: "received twice"). If the refusal comes before the call has been sent to the next process,
-that one is not called off, and waits for the first for ever. Seen in TensorFlow 2.21.
+TensorFlow's runtime sometimes never ends a call, though every server is alive and answers other calls. It
+gives each call a number to recognise retries (`GetUniqueRequestId`). The number comes from a generator of the
+calling thread that is seeded with 32 bits, and each call is made in a new thread. So once in some tens of
+thousands of steps, a number is repeated among the 100,000 that a server remembers (`RecentRequestIds`). The
+process that gets it refuses the call (`AbortedError`: "received twice"). If the refusal comes before the call
+has been sent to the next process, the call to that process is not cancelled, and it waits for the first
+process forever. Seen in TensorFlow 2.21.
 
-Its own deadline (`operation_timeout_in_ms`) does not help: it calls off what was called off already, and
-waits. What helps is to end the connections to the servers: that fails every call on them, and the runtime
-makes new ones by itself.
+TensorFlow's own deadline (`operation_timeout_in_ms`) does not help: it cancels what was cancelled already,
+and waits. Closing the connections to the servers does help: every call on them fails, and the runtime
+reconnects by itself.
 """
 
 from __future__ import annotations
@@ -34,19 +35,20 @@ UNHURRIED = tf1.RunOptions(timeout_in_ms=24 * 3600 * 1000)
 
 
 def following(seconds: float, steps: int) -> float:
-    """The deadline after one of so many seconds was missed, in a session that finished so many steps.
+    """Return the deadline after one of `seconds` was missed, in a session that finished `steps` steps.
 
-    Who finished hardly any may be slow, not stuck, and is given twice the time.
+    A session that finished hardly any steps may be slow instead of stuck, and gets twice the time.
     """
     return FIRST_SECONDS if steps > _FEW_STEPS else min(2 * seconds, LONGEST_SECONDS)
 
 
 class DeadlineSession(tf1.Session):  # type: ignore[misc]
-    """A session whose calls raise a DeadlineExceededError when servers have not answered in time, and an
-    UnavailableError when TensorFlow cannot read the reason for which one failed.
+    """A session whose calls fail when the servers do not answer in time.
 
-    A thread looks for calls that are overdue, and ends the connections to the servers' `ports` for them: all
-    other calls that are under way then end so, too. A call's options can give it another deadline.
+    A call then raises a DeadlineExceededError. It raises an UnavailableError if TensorFlow cannot read why
+    another process failed. A thread looks for overdue calls and, if there is one, closes the connections to
+    the servers' `ports`: all other calls under way then end in the same way. The options of a call can set
+    another deadline for it.
     """
 
     def __init__(
@@ -55,21 +57,21 @@ class DeadlineSession(tf1.Session):  # type: ignore[misc]
         super().__init__(target, graph=graph, config=config)
         self._ports = ports
         self._seconds = seconds
-        self._due: dict[object, float] = {}  # when each call that is under way has to be answered
+        self._due: dict[object, float] = {}  # the time by which each call under way has to be answered
         self._has_missed = False
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._look, name="deadlines", daemon=True)
         self._thread.start()
 
     def run(self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None) -> Any:
-        """Runs as `tf1.Session.run` does."""
+        """Run as `tf1.Session.run` does."""
         with self._deadline(options):
             return super().run(fetches, feed_dict, options, run_metadata)
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False
     ) -> Callable[..., Any]:
-        """Returns a function as `tf1.Session.make_callable` does."""
+        """Return a function as `tf1.Session.make_callable` does."""
         made = super().make_callable(fetches, feed_list, accept_options)
 
         def call(*values: Any, **more: Any) -> Any:
@@ -79,10 +81,10 @@ class DeadlineSession(tf1.Session):  # type: ignore[misc]
         return call
 
     def close(self) -> None:
-        """Closes the session, which waits for the calls that are under way.
+        """Close the session, which waits for the calls that are under way.
 
-        The thread must not outlive this: were it the last to know the session, it would delete it while
-        Python ends, and TensorFlow aborts a process whose thread is ended inside of it.
+        The thread must not outlive the session. If it held the last reference, it would delete the session
+        while Python exits, and TensorFlow aborts a process when a thread ends inside TensorFlow.
         """
         try:
             super().close()
@@ -103,8 +105,8 @@ class DeadlineSession(tf1.Session):  # type: ignore[misc]
                     None, None, "a call was not answered in time"
                 ) from error
             if isinstance(error, UnicodeDecodeError):
-                # The reason that another process gives may hold bytes that are no text, seen when a socket
-                # was closed. TensorFlow then cannot make its own error of it.
+                # The reason that another process gives may hold bytes that are not text (seen when a socket
+                # was closed). TensorFlow then cannot turn it into one of its own errors.
                 raise tf.errors.UnavailableError(
                     None, None, "a call failed; its reason is no text"
                 ) from error
@@ -120,9 +122,12 @@ class DeadlineSession(tf1.Session):  # type: ignore[misc]
 
 
 def _hang_up(ports: Collection[int]) -> None:
-    """Ends this process's connections to others' ports; by these alone, as names may have new addresses."""
+    """Shut down this process's connections to the given remote ports.
+
+    The ports alone select them, as host names may have new addresses.
+    """
     for name in os.listdir("/dev/fd"):
-        with contextlib.suppress(OSError):  # not one of a server, or closed meanwhile
+        with contextlib.suppress(OSError):  # not connected, or closed in the meantime
             if not stat.S_ISSOCK(os.fstat(int(name)).st_mode):
                 continue
             with socket.socket(fileno=os.dup(int(name))) as connection:

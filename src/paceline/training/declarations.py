@@ -1,7 +1,7 @@
-"""What parameters a model needs: known before any is created, so that their placement can be planned.
+"""The parameters that a model needs: known before any is created, so that their placement can be planned.
 
-A model's code is run twice with the same calls: once on a recorder, which notes each weight and embedding
-and returns stand-ins of the right shapes, and once on values pulled from the parameter servers.
+A model's code is run twice with the same calls: once on a recorder, which notes each weight and embedding and
+returns stand-ins of the right shapes, and once on values pulled from the parameter servers.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Declaration:
 
 @dataclass(frozen=True)
 class Table:
-    """Features whose ids are counted on in one another's wake, and the embeddings that are looked up by them.
+    """Features with consecutive ranges of row numbers, and the embeddings that have a vector for each row.
 
-    The rows of all its embeddings are fetched by the same ids: a feature in the wide and in the deep part is
-    looked up once.
+    The rows of all its embeddings are fetched by the same ids: a feature that is in the wide and in the deep
+    part is looked up once.
     """
 
     columns: tuple[features.Categorical, ...]
@@ -63,7 +63,7 @@ class Table:
 
     @property
     def rows(self) -> int:
-        """Rows of all features together."""
+        """The rows of all features together."""
         return sum(column.rows for column in self.columns)
 
     @property
@@ -78,7 +78,7 @@ class Table:
 
 
 def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]:
-    """The tables that hold the embeddings: one for all features with the same uses, or one for each feature.
+    """Return the tables of the embeddings: one for all features with the same uses, or one for each feature.
 
     The keys of `Table.embeddings` are the names of variables.
     """
@@ -108,14 +108,14 @@ def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]
 
 
 def _as_variable(name: str) -> str:
-    """The name of a feature as TensorFlow takes it for a variable: other bytes as `_` and two hex digits."""
+    """Return a feature's name as part of a variable's name: other bytes become `_` and two hex digits."""
     return re.sub(
         r"[^A-Za-z0-9_.\-]", lambda found: "".join(f"_{byte:02x}" for byte in found[0].encode()), name
     )
 
 
 def _suffix(number: int, used: tuple[int, ...], groups: Mapping[tuple[int, ...], object]) -> str:
-    """Nothing for an embedding whose features all lie in one table; else which of its tables this is."""
+    """Return nothing if all features of an embedding are in one table, or else the number of this table."""
     own = [group for group in groups if number in group]
     return "" if len(own) == 1 else f"/{own.index(used)}"
 
@@ -123,10 +123,10 @@ def _suffix(number: int, used: tuple[int, ...], groups: Mapping[tuple[int, ...],
 def variables(
     declaration: Declaration, made: Sequence[Table], slots: Mapping[Part, int]
 ) -> tuple[Variable, ...]:
-    """The variables of weights and tables, as a plan needs them; `slots` counts each optimizer's.
+    """Return the variables of weights and tables for a plan; `slots` counts each optimizer's slots.
 
     Raises:
-        SettingsError: two have the same name.
+        SettingsError: two variables have the same name.
     """
     found = [
         Variable(

@@ -1,15 +1,15 @@
-"""Everything that goes wrong for a reason the user can mend, in one tree.
+"""All errors that the user can correct, in one tree.
 
     TrainingError
-    ├── ClusterError      TF_CONFIG is missing or makes no sense
+    ├── ClusterTaskError  TF_CONFIG is missing or makes no sense
     ├── SettingsError     the job file's `training:` block is wrong
     ├── InputError        a file, a column or a row of the data is wrong
     ├── CheckpointError   a checkpoint does not fit the model, or cannot be written or read
     │   └── DamagedError  a checkpoint is not what was written
     └── ExportError       a SavedModel cannot be written
 
-A message says what is wrong, where, and what to do next. Errors of TensorFlow's runtime that are not of
-these kinds pass through unchanged.
+A message says what is wrong, where, and what to do next. Errors of TensorFlow's runtime that are not of these
+kinds pass through unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable, Sequence
 
 
 class TrainingError(Exception):
-    """A fault that the user can mend; the message is complete by itself."""
+    """A fault that the user can correct; the message is complete by itself."""
 
 
 class ClusterTaskError(TrainingError):
@@ -36,14 +36,14 @@ class InputError(TrainingError):
 
     @classmethod
     def of(cls, url: str, why: object, *, line: int | None = None) -> InputError:
-        """Returns the error of a file, at one of its lines (from 1) if that is known."""
+        """Return the error of a file, at a line (from 1) if that is known."""
         return cls(f"{place(url, line)}: {why}")
 
 
 class ValueFault(Exception):
-    """A value of a column cannot be used; who knows where its row came from makes an `InputError` of it.
+    """A value of a column cannot be used; the caller that knows the source of its row raises an `InputError`.
 
-    `row` is that of the columns that were given (from 0), or None where all of the column is meant.
+    `row` is the row in the given columns (from 0), or None if the whole column is meant.
     """
 
     def __init__(self, row: int | None, column: str, why: str) -> None:
@@ -61,24 +61,24 @@ class DamagedError(CheckpointError):
 
 
 class ExportError(TrainingError):
-    """A SavedModel cannot be written where it should be."""
+    """A SavedModel cannot be written to its folder."""
 
 
 def shown(url: str) -> str:
-    """A file's name for a message: as it is, or quoted where a terminal would not print it as it is."""
+    """Return a file's name for a message: unchanged, or quoted if it has unprintable characters."""
     return url if url.isprintable() else repr(url)
 
 
 def place(url: str, line: int | None = None) -> str:
-    """Where something is, for a message: the file, and its line (from 1) if that is known."""
+    """Return a place for a message: the file, and the line (from 1) if that is known."""
     return shown(url) if line is None else f"{shown(url)}:{line}"
 
 
 def check_columns(url: str, wanted: Iterable[str], known: Sequence[str]) -> None:
-    """Refuses a file without one of the columns, or with two of that name.
+    """Refuse a file that lacks one of the columns or has it more than once.
 
     Raises:
-        InputError: that is so.
+        InputError: a column is missing or duplicated.
     """
     for name in wanted:
         times = known.count(name)
@@ -89,16 +89,14 @@ def check_columns(url: str, wanted: Iterable[str], known: Sequence[str]) -> None
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Returns `; did you mean 'x'?` for the nearest known word, else a list of all of them."""
+    """Return `; did you mean 'x'?` for the nearest known word, or a list of all known words."""
     words = sorted(known)
     near = difflib.get_close_matches(word, words, n=1)
     return f"; did you mean {near[0]!r}?" if near else f"; known are: {', '.join(words)}"
 
 
 def reason(error: Exception) -> str:
-    """The line of an error that says what went wrong, without the trace that TensorFlow's runtime puts
-    around it.
-    """
+    """Return the line of an error that says what went wrong, without the trace of TensorFlow's runtime."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     after_node = [line for node, line in itertools.pairwise(lines) if node.startswith("Node: ")]
     return (after_node or lines)[0]

@@ -1,4 +1,4 @@
-"""How good a model is on data it has not seen: AUC, log loss and accuracy, exact over all scores."""
+"""The quality of a model on data that it has not seen: AUC, log loss and accuracy, exact over all scores."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _BATCH = 8_192
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The result at a global step; `auc` is None where all examples have the same label, as it is undefined
-    then.
+    """The result at a global step.
 
-    `log_loss` is in nats an example, `accuracy` the share with the right side of probability 1/2.
+    `auc` is None where all examples have the same label, as it is undefined then. `log_loss` is in nats per
+    example. `accuracy` is the share of examples whose probability is on the correct side of 1/2.
     """
 
     step: int
@@ -29,11 +29,11 @@ class Evaluation:
 
 
 def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float | None:
-    """Area under the ROC curve: the probability that a random positive scores above a random negative, ties
-    half.
+    """Return the area under the ROC curve.
 
-    Computed as the Mann-Whitney statistic, (R - P (P + 1) / 2) / (P N), with R the sum of the positives'
-    ranks, tied scores sharing their mean rank. None when one class is missing.
+    It is the probability that a random positive scores above a random negative, where a tie counts half. It
+    is computed as the Mann-Whitney statistic, (R - P (P + 1) / 2) / (P N), with R the sum of the positives'
+    ranks, where tied scores share their mean rank. None if there are no positives or no negatives.
     """
     positive = np.asarray(labels) > 0.5
     positives = int(positive.sum())
@@ -48,8 +48,9 @@ def auc(labels: npt.ArrayLike, scores: npt.ArrayLike) -> float | None:
 
 
 def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
-    """Mean of -ln of the probability given to the true label; probabilities are kept 1e-7 away from 0 and
-    1.
+    """Return the mean of -ln of the probability given to the true label.
+
+    Probabilities are kept 1e-7 away from 0 and 1.
     """
     truth = np.asarray(labels, dtype=np.float64)
     given = np.clip(np.asarray(probabilities, dtype=np.float64), 1e-7, 1 - 1e-7)
@@ -57,7 +58,10 @@ def log_loss(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
 
 
 def accuracy(labels: npt.ArrayLike, probabilities: npt.ArrayLike) -> float:
-    """Share of examples whose probability is on the label's side of 1/2 (1/2 itself counts as positive)."""
+    """Return the share of examples whose probability is on the label's side of 1/2.
+
+    A probability of 1/2 counts as positive.
+    """
     return float(np.mean((np.asarray(probabilities) >= 0.5) == (np.asarray(labels) > 0.5)))
 
 
@@ -66,10 +70,10 @@ def evaluate(
     chunks: Iterable[features.Examples],
     step: int,
 ) -> Evaluation:
-    """Scores all examples and judges the scores.
+    """Score all examples and compute the measures.
 
     Args:
-        predict: gives the probabilities of some examples.
+        predict: returns the probabilities of some examples.
         chunks: the evaluation data.
         step: the global step of the parameters.
     """

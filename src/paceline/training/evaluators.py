@@ -1,7 +1,7 @@
-"""The evaluator: judges each new checkpoint beside training, from its own copy of the parameters.
+"""The evaluator: evaluates each new checkpoint beside training, from its own copy of the parameters.
 
-It ends by itself after the checkpoint of the job's last step. SIGTERM means that training is over: it
-looks once more, evaluates the newest checkpoint if it has not yet, and ends with success.
+It ends by itself after the checkpoint of the job's last step. SIGTERM means that training is over: the
+evaluator then looks once more, evaluates the newest checkpoint unless that is done, and ends with success.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def serve(
     checkpoint_dir: str | None,
     reporting: reports.ReportWriter,
 ) -> evaluations.Evaluation | None:
-    """Evaluates checkpoints until the last one or SIGTERM; returns the last result, if there was one.
+    """Evaluate checkpoints until the last one or SIGTERM; return the last result, if there is one.
 
-    `examples` is the number of those to train on, which says at which step the job ends.
+    `examples` is the number of training examples, which determines the step at which the job ends.
 
     Raises:
-        TrainingError: there is nothing to evaluate on, or no folder of checkpoints.
+        TrainingError: there are no evaluation data or no checkpoint folder, or checkpoints are switched off.
     """
     if evaluation is None or checkpoint_dir is None:
         missing = "evaluation data" if evaluation is None else "checkpoint folder (PACELINE_CHECKPOINT_DIR)"
@@ -75,7 +75,7 @@ def _evaluate(
     evaluation: sources.Source,
     reporting: reports.ReportWriter,
 ) -> evaluations.Evaluation | None:
-    """Evaluates one checkpoint; None when it is damaged, or the chief removed it meanwhile."""
+    """Evaluate one checkpoint; None if it is damaged, or the chief removed it meanwhile."""
     with tf1.Session(graph=graph.graph) as session:
         try:
             saved.restore(session, checkpoint)

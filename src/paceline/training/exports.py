@@ -1,8 +1,9 @@
 """A trained model as a TensorFlow SavedModel, which scores wherever TensorFlow runs, without Paceline.
 
-It is made from a checkpoint, in this process alone: the parameters without the optimizer's slots, each whole
-and its rows in their own order, in files beside the graph (a graph holds 2 GiB at most). Its signature takes
-what `features.FeatureSet.encode` gives; not raw columns, as TensorFlow has no BLAKE2b to hash them with.
+It is made from a checkpoint, in this process alone. It holds the parameters without the optimizer's slots,
+each whole and with its rows in their own order, in files beside the graph (a graph holds 2 GiB at most). Its
+signature takes what `features.FeatureSet.encode` returns. It does not take raw columns, as TensorFlow has no
+BLAKE2b to hash them with.
 """
 
 from __future__ import annotations
@@ -27,30 +28,31 @@ _WHOLE = settings.PartitioningSettings("none", "contiguous")
 def export(
     model: blocks.TrainableModel, checkpoint_dir: str, path: str, training: Mapping[str, Any] | None = None
 ) -> None:
-    """Writes the newest whole checkpoint of a job as a SavedModel.
+    """Write the newest whole checkpoint of a job as a SavedModel.
 
     Args:
-        model: what the job trained.
+        model: the model that the job trained.
         checkpoint_dir: the folder of its checkpoints.
-        path: the folder of the SavedModel; one that is there is replaced.
-        training: the `training:` block of its job file, for the widths of the model; defaults if none.
+        path: the folder of the SavedModel; a SavedModel that is there is replaced.
+        training: the `training:` block of the job file, which has the widths of the model; None for the
+            defaults.
 
     Raises:
         CheckpointError: there is no checkpoint, or it does not fit the model.
-        ExportError: the folder is something else than a SavedModel, or cannot be written.
+        ExportError: the folder is something other than a SavedModel, or cannot be written.
     """
     check(path)
     write(model, checkpoint_dir, path, settings.parse(dict(training or {})))
 
 
 def check(path: str) -> None:
-    """Raises an ExportError where the folder is something that an export must not replace."""
+    """Raise an ExportError if the folder exists and is not a SavedModel."""
     if tf.io.gfile.exists(path) and not tf.io.gfile.exists(f"{path}/saved_model.pb"):
         raise errors.ExportError(f"{path} exists and is no SavedModel; name another folder to export to")
 
 
 def write(model: blocks.TrainableModel, checkpoint_dir: str, path: str, chosen: settings.Settings) -> None:
-    """Writes the newest whole checkpoint as a SavedModel, under another name until it is complete."""
+    """Write the newest whole checkpoint as a SavedModel, under another name until it is complete."""
     scoring = dataclasses.replace(
         chosen, partitioning=_WHOLE, variable_plan=None, compute_precision="float32"
     )
@@ -86,7 +88,7 @@ def _write(session: Any, graph: graphs.Graph, path: str) -> None:
 
 
 def _replace(temporary: str, path: str) -> None:
-    """Puts a folder in the place of another; the old one is removed when the new one is there."""
+    """Move a folder to a path; a folder that was there is removed afterwards."""
     if tf.io.gfile.exists(path):
         old = f"{temporary}.old"
         tf.io.gfile.rename(path, old)

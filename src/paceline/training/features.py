@@ -1,9 +1,9 @@
-"""Feature columns as values: what of a raw column the model sees.
+"""Feature columns as values: what the model sees of a raw column.
 
-A feature turns whole columns into NumPy arrays, so that a batch costs slices and no work per row in Python. A
-numeric feature becomes one float; every other feature becomes a row number (id) of a table of `rows` rows, or
-several of them. Strings arrive dictionary-encoded, so vocabularies and hashes are looked up once per distinct
-value. `missing` says what counts as a value that is not there.
+A feature turns whole columns into NumPy arrays, so a batch costs slices and no work per row in Python. A
+numeric feature becomes one float; every other feature becomes a row number (id) in a table of `rows` rows, or
+several row numbers. Strings arrive dictionary-encoded, so vocabularies and hashes are looked up once per
+distinct value. `missing` says which values count as missing.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Columns = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Lists:
-    """How to decode a column of several values a row: lists, or texts with a separator between the values.
+    """How to decode a column with several values per row: as lists, or as texts with a separator.
 
-    It is decoded to `Listed`. `words` are values even where `missing` has them.
+    It is decoded to `Listed`. `words` count as values even if `missing` has them.
     """
 
     kind: Literal["number", "integer", "string"]
@@ -41,8 +41,9 @@ class Lists:
 
 
 class Listed(NamedTuple):
-    """A decoded column of several values a row: the values of all rows in a column, and how many of them each
-    row has.
+    """A decoded column with several values per row.
+
+    `values` holds the values of all rows in one column, `lengths` how many of them each row has.
     """
 
     values: Any
@@ -59,22 +60,22 @@ class Categorical(Protocol):
 
     @property
     def name(self) -> str:
-        """Unique within a model; names the table."""
+        """The name of the feature and its table, unique within a model."""
 
     @property
     def rows(self) -> int:
         """Number of rows of the table; ids are in `0..rows-1`."""
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw columns that are read and how to decode each."""
+        """Return the raw columns that are read and how to decode each."""
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row; several of a feature that takes several."""
+        """Return one id for each row (rows,), or `Several.length` ids (rows, length)."""
 
 
 @dataclass(frozen=True)
 class Numeric:
-    """A number, `(f(x) - mean) / deviation` with f the identity or, with `log`, sign(x) * ln(1 + |x|).
+    """A number: `(f(x) - mean) / deviation`, with f the identity or, with `log`, sign(x) * ln(1 + |x|).
 
     A missing value becomes 0 after the scaling, that is, the mean.
     """
@@ -85,7 +86,7 @@ class Numeric:
     log: bool = False
 
     def __post_init__(self) -> None:
-        """Refuses what would make no number of a number.
+        """Refuse a scaling whose result is not a number.
 
         Raises:
             SettingsError: mean or deviation is not finite, or the deviation is 0.
@@ -97,14 +98,14 @@ class Numeric:
             )
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column of the same name, as a number."""
+        """Return the raw column of the same name, as a number."""
         return {self.name: "number"}
 
     def values(self, columns: Columns) -> Floats:
-        """The scaled numbers, one for each row.
+        """Return the scaled numbers, one for each row.
 
         Raises:
-            ValueFault: one is too large for a float of 32 bits.
+            ValueFault: a number is too large for a float of 32 bits.
         """
         given = raw = columns[self.name]
         if self.log:
@@ -120,18 +121,19 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Bucketised:
-    """The interval a number falls into: id = how many boundaries are <= x; a missing value gets the last
-    id.
+    """The interval that a number falls into.
+
+    The id is the number of boundaries <= x; a missing value gets the last id.
     """
 
     column: str
     boundaries: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        """Refuses boundaries without an order.
+        """Refuse boundaries that are not ascending.
 
         Raises:
-            SettingsError: they are not finite, or do not rise.
+            SettingsError: the boundaries are not finite or not ascending.
         """
         rise = all(low < high for low, high in itertools.pairwise(self.boundaries))
         if not rise or not all(map(math.isfinite, self.boundaries)):
@@ -146,15 +148,15 @@ class Bucketised:
 
     @property
     def rows(self) -> int:
-        """One for each interval and one for missing values."""
+        """One row for each interval and one for missing values."""
         return len(self.boundaries) + 2
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column, as a number."""
+        """Return the raw column, as a number."""
         return {self.column: "number"}
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row."""
+        """Return one id for each row."""
         raw = columns[self.column]
         found = np.searchsorted(np.asarray(self.boundaries), raw, side="right")
         return np.where(np.isnan(raw), self.rows - 1, found).astype(np.int32)
@@ -162,16 +164,16 @@ class Bucketised:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A string out of a known list: ids 1.. in the list's order, 0 for anything else."""
+    """A string from a known list: ids from 1 in the list's order, 0 for any other string."""
 
     name: str
     words: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        """Refuses words without an id of their own.
+        """Refuse words that cannot have an id of their own.
 
         Raises:
-            SettingsError: a word is there twice, or has space around it, or nothing else.
+            SettingsError: a word occurs twice, is empty, or has space around it.
         """
         odd = next((word for word in self.words if not word or word != word.strip()), None)
         if odd is not None:
@@ -184,15 +186,15 @@ class Vocabulary:
 
     @property
     def rows(self) -> int:
-        """One for each word and one for all others."""
+        """One row for each word and one for all other strings."""
         return len(self.words) + 1
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column of the same name, as strings."""
+        """Return the raw column of the same name, as strings."""
         return {self.name: "string"}
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row."""
+        """Return one id for each row."""
         ids = self._ids
         return _by_word(columns[self.name], lambda word: ids.get(word, 0), of_missing=0, kept=ids)
 
@@ -203,71 +205,73 @@ class Vocabulary:
 
 @dataclass(frozen=True)
 class Hashed:
-    """A string hashed into `rows` rows by BLAKE2b; the same in every process and version. Missing gets id
-    0.
+    """A string hashed into `rows` rows by BLAKE2b; a missing value gets id 0.
+
+    The hash is the same in every process and version.
     """
 
     name: str
     rows: int
 
     def __post_init__(self) -> None:
-        """Refuses a table without rows.
+        """Refuse a table without rows.
 
         Raises:
-            SettingsError: there are none, or more than an id of 32 bits can name.
+            SettingsError: there are no rows, or more than a 32-bit id can name.
         """
         _check_rows(self.name, self.rows)
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column of the same name, as strings."""
+        """Return the raw column of the same name, as strings."""
         return {self.name: "string"}
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row."""
+        """Return one id for each row."""
         rows = self.rows
         return _by_word(columns[self.name], lambda word: _digest(word) % rows, of_missing=0)
 
 
 @dataclass(frozen=True)
 class Identity:
-    """An integer that already is an id; ids from `rows` on, negative or missing ones share the last row."""
+    """An integer that already is an id; ids from `rows` on, negative and missing ones share the last row."""
 
     name: str
     rows: int
 
     def __post_init__(self) -> None:
-        """Refuses a table without rows.
+        """Refuse a table without rows.
 
         Raises:
-            SettingsError: there are none, or more than an id of 32 bits can name.
+            SettingsError: there are no rows, or more than a 32-bit id can name.
         """
         _check_rows(self.name, self.rows)
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column of the same name, as integers."""
+        """Return the raw column of the same name, as integers."""
         return {self.name: "integer"}
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row."""
+        """Return one id for each row."""
         raw = columns[self.name]
         return np.where((raw < 0) | (raw >= self.rows), self.rows - 1, raw).astype(np.int32)
 
 
 @dataclass(frozen=True)
 class Cross:
-    """Two or more categorical features as one: every combination has its row, or is hashed if `buckets` is
-    less.
+    """Two or more categorical features combined: every combination has its own row.
+
+    If there are more combinations than `buckets`, they are hashed into `buckets` rows.
     """
 
     parts: tuple[Categorical, ...]
     buckets: int = 1_000_000
 
     def __post_init__(self) -> None:
-        """Refuses parts without a single id for each row.
+        """Refuse parts without a single id for each row.
 
         Raises:
-            SettingsError: there are less than two, one takes several values, two read a column in two ways,
-                or there is no bucket.
+            SettingsError: there are fewer than two parts, a part takes several values, two parts read a
+                column in two ways, or there are no buckets.
         """
         if len(self.parts) < 2:
             raise errors.SettingsError(f"a cross is of two features or more, not of {len(self.parts)}")
@@ -279,7 +283,7 @@ class Cross:
 
     @property
     def name(self) -> str:
-        """The parts' names."""
+        """The names of the parts, joined."""
         return "_x_".join(part.name for part in self.parts)
 
     @property
@@ -289,17 +293,17 @@ class Cross:
 
     @property
     def rows(self) -> int:
-        """The number of combinations, `buckets` at most."""
+        """The number of combinations, but at most `buckets`."""
         return min(self.combinations, self.buckets)
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw columns of all parts."""
+        """Return the raw columns of all parts."""
         return {column: kind for part in self.parts for column, kind in part.kinds().items()}
 
     def ids(self, columns: Columns) -> Ids:
-        """One id for each row."""
+        """Return one id for each row."""
         combined = np.zeros(1, dtype=np.uint64)
-        for part in self.parts:  # may wrap round in 64 bits, which only matters where the result is hashed
+        for part in self.parts:  # may wrap round in 64 bits; the result is hashed then, so it does no harm
             combined = combined * np.uint64(part.rows) + part.ids(columns).astype(np.uint64)
         if self.combinations > self.buckets:
             combined = _mixed(combined) % np.uint64(self.buckets)
@@ -313,12 +317,12 @@ Combiner = Literal["sum", "mean", "sqrtn"]
 class Several:
     """A feature with up to `length` values in each row, in a list column or in texts with a separator.
 
-    Values beyond `length` are left out, as are missing and empty ones. Where a row has fewer, its places are
-    padded by -1, for which no row of a table is fetched. The combiner puts the vectors of a row together to
-    one, which is zero for a row without values.
+    Values beyond `length` are left out, as are missing and empty ones. If a row has fewer values, it is
+    padded by -1, for which no row of a table is fetched. The combiner combines the vectors of a row into one
+    vector, which is zero for a row without values.
 
-    With a combiner of None the feature has `length` vectors, for a model that has layers of its own for them;
-    it is padded by id 0, as Keras does.
+    With a combiner of None the feature has `length` vectors, for a model with its own layers for them; it is
+    padded by id 0, as Keras does.
     """
 
     feature: Categorical
@@ -327,11 +331,11 @@ class Several:
     separator: str = "|"
 
     def __post_init__(self) -> None:
-        """Refuses what has no meaning.
+        """Refuse a feature that cannot have several values.
 
         Raises:
-            SettingsError: there is no place for a value, the separator is empty, or the feature reads more
-                than one column.
+            SettingsError: the length is below 1, the separator is empty, or the feature reads more than one
+                column or is itself a `Several`.
         """
         if self.length < 1 or not self.separator:
             raise errors.SettingsError(f"feature {self.name!r}: length and separator must not be empty")
@@ -349,7 +353,7 @@ class Several:
         return self.feature.rows
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column of the feature, as lists."""
+        """Return the raw column of the feature, as lists."""
         words = self.feature.words if isinstance(self.feature, Vocabulary) else ()
         return {
             column: Lists(kind, self.separator, words)
@@ -358,7 +362,7 @@ class Several:
         }
 
     def ids(self, columns: Columns) -> Ids:
-        """The ids of each row: (rows, length)."""
+        """Return the ids of each row: (rows, length)."""
         (column,) = self.kinds()
         values, lengths = columns[column]
         found = self.feature.ids({column: values})
@@ -373,19 +377,20 @@ class Several:
 
 @dataclass(frozen=True)
 class Label:
-    """The binary target: 1 where the column is one of `positive`, or, without these, where a number is
-    above 0.
+    """The binary target.
+
+    It is 1 where the column is one of `positive` or, if `positive` is empty, where a number is above 0.
     """
 
     name: str
     positive: tuple[str, ...] = ()
 
     def kinds(self) -> Mapping[str, Kind]:
-        """The raw column, as strings or numbers."""
+        """Return the raw column, as strings or numbers."""
         return {self.name: "string" if self.positive else "number"}
 
     def values(self, columns: Columns) -> Floats:
-        """1.0 or 0.0 for each row.
+        """Return 1.0 or 0.0 for each row.
 
         Raises:
             ValueFault: a row has no label.
@@ -404,10 +409,10 @@ class Label:
 
 
 class Examples(NamedTuple):
-    """Encoded rows: `numeric` (n, numbers) floats, `ids` (n, places of the categorical features), `labels`
-    (n,).
+    """Encoded rows: `numeric` (n, numbers), `ids` (n, places of the categorical features), `labels` (n,).
 
-    A categorical feature takes one place, or as many as it has values at most; -1 is a place without a value.
+    A categorical feature takes one place, or as many as the most values that it may have; -1 is a place
+    without a value.
     """
 
     numeric: Floats
@@ -415,7 +420,7 @@ class Examples(NamedTuple):
     labels: Floats
 
     def take(self, rows: slice | npt.NDArray[np.int64]) -> Examples:
-        """The examples of these rows."""
+        """Return the examples of these rows."""
         return Examples(self.numeric[rows], self.ids[rows], self.labels[rows])
 
 
@@ -428,7 +433,7 @@ class FeatureSet:
     label: Label
 
     def __post_init__(self) -> None:
-        """Refuses what cannot be read or told apart.
+        """Refuse features that cannot be read together or have the same name.
 
         Raises:
             SettingsError: two numbers or two categories have the same name, or a column is read in two ways.
@@ -445,14 +450,14 @@ class FeatureSet:
         return (*self.numeric, *self.categorical, self.label)
 
     def kinds(self) -> dict[str, Kind]:
-        """Every raw column that is read, and how to decode it."""
+        """Return every raw column that is read, and how to decode it."""
         return {column: kind for each in self._every for column, kind in each.kinds().items()}
 
     def encode(self, columns: Columns) -> Examples:
-        """Turns decoded columns into examples.
+        """Turn decoded columns into examples.
 
         Raises:
-            ValueFault: a row has no label, or a number that is too large.
+            ValueFault: a row has no label, or a number is too large.
         """
         labels = self.label.values(columns)
         return Examples(
@@ -467,7 +472,7 @@ def _side_by_side(columns: Iterable[npt.NDArray[Any]], rows: int, kind: type) ->
     return np.column_stack(parts) if parts else np.zeros((rows, 0), dtype=kind)
 
 
-#: Stands for a label that is not there.
+#: Stands for a missing label.
 _NO_LABEL = -1
 _MOST_ROWS = 2**31 - 1
 
@@ -481,7 +486,7 @@ def _check_columns(features: Iterable[Numeric | Categorical | Label]) -> None:
     """Refuse features that read one column in two ways.
 
     Raises:
-        SettingsError: two do.
+        SettingsError: two features do.
     """
     read: dict[str, tuple[str, Kind]] = {}
     for each in features:
@@ -499,8 +504,10 @@ def _named(kind: Kind) -> str:
 
 
 def _by_word(column: Any, number: Callable[[str], int], of_missing: int, kept: Collection[str] = ()) -> Ids:
-    """Maps each distinct word of a dictionary-encoded column once; a null and a word that says so get
-    `of_missing`, but for words that are `kept`.
+    """Map each distinct word of a dictionary-encoded column once, and return the number of each row's word.
+
+    A null, and a word that stands for a missing value, get `of_missing`; words that are `kept` are always
+    values.
     """
     words = column.dictionary.to_pylist()
     if column.dictionary.null_count:
@@ -519,7 +526,7 @@ def _digest(word: str) -> int:
 
 
 def _mixed(keys: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64 (Steele, Lea, Flood 2014): spreads 64-bit keys evenly."""
+    """Spread 64-bit keys evenly, by the finaliser of SplitMix64 (Steele, Lea, Flood 2014)."""
     keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return keys ^ (keys >> np.uint64(31))

@@ -1,7 +1,7 @@
 """Models of `tf_keras` (Keras 2, which TensorFlow's parameter servers need) on Paceline's tables.
 
 The model's embedding layers become embeddings, which are fused, partitioned and updated row by row like any
-others; its other weights become weights. Between them runs the user's own code (`keras_graphs`).
+others; its other variables become weights. The user's own code runs between them (`keras_graphs`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class _Embedding:
     columns: tuple[features.Categorical, ...]
 
     def vectors(self, parts: blocks.Blocks) -> list[tuple[Any, Any]]:
-        """Each layer with its vectors (examples, vectors of the feature, dimension)."""
+        """Return each layer with its vectors (examples, vectors of the feature, dimension)."""
         kind, arguments = _initializer(self.layers[0])
         initializer = _INITIALIZERS[kind](**dict(arguments))
         found = parts.embed(self.name, self.columns, self.layers[0].output_dim, initializer=initializer)
@@ -53,7 +53,7 @@ class _Embedding:
 
 @dataclass(frozen=True)
 class _Weight:
-    """A variable of the model that is no table, and the value that it had."""
+    """A variable of the model that is not a table, with its initial value."""
 
     name: str
     variable: Any
@@ -61,7 +61,7 @@ class _Weight:
     trained: bool
 
     def tensor(self, parts: blocks.Blocks) -> Any:
-        """What stands for it."""
+        """Return the tensor that replaces the variable, in its shape."""
         if self.trained:
             return parts.weight(self.name, self.value.shape, initializer=self.value)
         return tf.constant(self.value)
@@ -70,20 +70,20 @@ class _Weight:
 class KerasModel:
     """A functional, sequential or subclassed `tf_keras` model, to be trained by Paceline.
 
-    Each input of the model reads the feature of its own name, or those that `inputs` has for it by name: one
+    Each input of the model reads the feature of its own name, or the features that `inputs` names for it: one
     categorical feature, or numbers side by side. A table has the rows of its feature and starts from its
-    layer's initializer; the other weights start from the values that they have. Padding is id 0. What the
-    model was compiled with is not used: loss and optimizers are the job's.
+    layer's initializer; the other weights start from their current values. Padding is id 0. The loss and the
+    optimizer that the model was compiled with are not used: those of the job are.
     """
 
     def __init__(
         self, model: Any, features: FeatureSet, inputs: Mapping[str, Sequence[str]] | None = None
     ) -> None:
-        """Looks through the model.
+        """Check and record the model.
 
         Raises:
-            SettingsError: the model has what cannot be taken over, or an input without a feature; the message
-                names the layer or the input.
+            SettingsError: something in the model cannot be taken over, or an input has no feature; the
+                message names the layer or the input.
         """
         _check(model)
         self.model = model
@@ -97,7 +97,7 @@ class KerasModel:
         self._weights = _weights(model, self._graph.variables.values())
 
     def logits(self, parts: blocks.Blocks) -> Any:
-        """Logits of shape (examples,)."""
+        """Return logits of shape (examples,)."""
         graph = self._graph
         weights = {id(each.variable): each.tensor(parts) for each in self._weights}
         vectors = {id(layer): found for each in self._embeddings for layer, found in each.vectors(parts)}
@@ -111,9 +111,9 @@ class KerasModel:
         return graph.logits(replaced)
 
     def restore(self, checkpoint_dir: str, chosen: settings.Settings | None = None) -> Any:
-        """Gives the model the trained values of the newest checkpoint in a folder and returns it.
+        """Give the model the trained values of the newest checkpoint in a folder, and return the model.
 
-        `chosen` are the settings that it was trained with; the job's, if none are given.
+        `chosen` are the settings that it was trained with; if none are given, those of the job.
 
         Raises:
             CheckpointError: there is no checkpoint, or it does not fit.
@@ -155,7 +155,7 @@ class KerasModel:
         return self._inputs.get(asked.name, (asked.name,))
 
     def _numeric(self, asked: keras_graphs.Input) -> list[int]:
-        """The places of the numbers that an input reads."""
+        """Return the places of the numbers that an input reads."""
         known = [each.name for each in self.features.numeric]
         names = self._names(asked)
         for name in names:
@@ -174,7 +174,7 @@ class KerasModel:
         return [known.index(name) for name in names]
 
     def _column(self, lookup: keras_graphs.EmbeddingLookup) -> features.Categorical:
-        """The feature that a layer looks up."""
+        """Return the feature that a layer looks up."""
         known = {each.name: each for each in self.features.categorical}
         names, layer = self._names(lookup.input), keras_graphs.named(lookup.layer)
         if len(names) != 1:
@@ -207,13 +207,13 @@ def _check_known(asked: keras_graphs.Input, name: str, known: Iterable[str]) -> 
 
 
 def _check(model: Any) -> None:
-    """Refuses what would be lost without a word."""
+    """Refuse a model with parts that would be silently ignored."""
     if not isinstance(model, tf_keras.Model):
         raise errors.SettingsError(
             f"{type(model).__module__}.{type(model).__name__} is no model of tf_keras; make it with tf_keras "
             "(Keras 2), as Keras 3 does not train over parameter servers"
         )
-    for layer in reversed(keras_graphs.layers(model)):  # a layer before the model that it is part of
+    for layer in reversed(keras_graphs.layers(model)):  # a layer comes before the model that contains it
         if layer.losses or layer.activity_regularizer is not None:
             raise errors.SettingsError(
                 f"{keras_graphs.named(layer)} adds a loss of its own (a regularizer?), which would not be "
@@ -239,14 +239,14 @@ def _check_embedding(layer: Any) -> None:
 
 
 def _initializer(layer: Any) -> tuple[str, tuple[tuple[str, Any], ...]]:
-    """Name and arguments of an embedding layer's initializer; the seed is the job's."""
+    """Return the name and arguments of a layer's initializer, without the seed, which is the job's."""
     config = layer.embeddings_initializer.get_config()
     arguments = tuple((name, value) for name, value in sorted(config.items()) if name != "seed")
     return type(layer.embeddings_initializer).__name__, arguments
 
 
 def _embeddings(lookups: Iterable[tuple[Any, features.Categorical]]) -> tuple[_Embedding, ...]:
-    """Puts layers together that can have one table, with each feature once."""
+    """Group layers that can share one table; a feature occurs once in each group."""
     columns: dict[int, tuple[Any, features.Categorical]] = {}
     for layer, column in lookups:
         known = columns.setdefault(id(layer), (layer, column))[1]
@@ -270,7 +270,7 @@ def _embeddings(lookups: Iterable[tuple[Any, features.Categorical]]) -> tuple[_E
 
 
 def _weights(model: Any, variables: Iterable[Any]) -> tuple[_Weight, ...]:
-    """Each variable once, named without the number of its tensor."""
+    """Return each variable once, named without the number of its tensor."""
     once = list({id(each): each for each in variables}.values())
     names = _unique(each.name.partition(":")[0] for each in once)
     trained = {id(each) for each in model.trainable_weights}

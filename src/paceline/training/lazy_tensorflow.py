@@ -1,17 +1,17 @@
-"""TensorFlow, imported when something of it is first used, and without Keras.
+"""TensorFlow, imported on first use, and without Keras.
 
     from paceline.training.lazy_tensorflow import tf, tf1
 
-All of this package takes TensorFlow from here. So a script can describe its model and its data, and a
-parameter server can start, without it.
+All of this package takes TensorFlow from here. So without TensorFlow a script can describe its model and its
+data, and a parameter server can start.
 
-`import tensorflow` ends with an import of `keras.src.optimizers`, only for what that registers. It drags in
-all of Keras, pandas, and Matplotlib and IPython where they are installed. A failure of that import is passed
-over, so it is made to fail. `tf.keras` imports Keras when it is first used.
+`import tensorflow` ends with an import of `keras.src.optimizers`, only for what that import registers. It
+loads all of Keras, pandas, and Matplotlib and IPython if they are installed. TensorFlow ignores a failure of
+that import, so this module makes it fail. `tf.keras` imports Keras on first use.
 
-An import makes objects by the hundred thousand and drops few of them, so Python looks through all of them for
-garbage again and again. It does not look while TensorFlow is imported. Both together spare a quarter of the
-CPU time of the import.
+An import creates hundreds of thousands of objects and frees few of them, so Python's garbage collector scans
+all of them again and again. The collector is off while TensorFlow is imported. Both together save a quarter
+of the CPU time of the import.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EAGER = ("keras.src.optimizers", "tf_keras.src.optimizers")
 
 
 class _Lazy:
-    """Stands for a module until something of it is used."""
+    """Stands for a module that is imported on first use."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -39,11 +39,11 @@ class _Lazy:
 
 
 def imported(name: str = "tensorflow") -> Any:
-    """Imports TensorFlow, or a module of it; Keras only if that was there before."""
+    """Import TensorFlow or one of its modules, without Keras unless that is already imported."""
     if "tensorflow" in sys.modules:
         return importlib.import_module(name)
     absent = [each for each in _EAGER if each not in sys.modules]
-    # A module that is None in `sys.modules` cannot be imported (importlib's documentation).
+    # A module whose entry in `sys.modules` is None cannot be imported (importlib's documentation).
     sys.modules.update(dict.fromkeys(absent))  # type: ignore[arg-type]  # None is allowed there
     try:
         with _no_collections():
@@ -55,7 +55,7 @@ def imported(name: str = "tensorflow") -> Any:
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """Has Python look for no garbage meanwhile."""
+    """Switch the garbage collector off for a block."""
     if not gc.isenabled():
         yield
         return

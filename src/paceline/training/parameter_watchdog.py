@@ -1,7 +1,7 @@
-"""A look now and then at whether the parameters are still there.
+"""A regular check that the parameters are still there.
 
-A step notices a parameter server that lost its variables. A chief that waits for other trainers takes no
-step, and asks the first server alone; the others wait for the chief to give the variables values again.
+A step notices a parameter server that lost its variables. A chief that waits for other trainers takes no step
+and asks only the first server; the other trainers wait for the chief to give the variables values again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,13 @@ LOOK_SECONDS = 2.0
 
 
 class ParameterWatchdog:
-    """Looks, in a thread, as long as its context lasts."""
+    """Checks the variables, in a thread, as long as its context lasts."""
 
     def __init__(self, ready: Callable[[], Any], look_seconds: float = LOOK_SECONDS) -> None:
-        """`ready` asks every server, and says whether all variables have values."""
+        """Take the function to check with.
+
+        `ready` asks every server and returns whether all variables have values.
+        """
         self._ready = ready
         self._look_seconds = look_seconds
         self._ended = threading.Event()
@@ -34,23 +37,23 @@ class ParameterWatchdog:
         return self._error is not None
 
     def check(self) -> None:
-        """Returns if all variables have values.
+        """Return if all variables have values.
 
         Raises:
-            Exception: one of `sessions.STATE_LOST`, if a look has found them lost.
+            Exception: a check has found them lost; one of `sessions.STATE_LOST`.
         """
         if self._error is not None:
             raise self._error
 
     def __enter__(self) -> ParameterWatchdog:
-        """Starts looking."""
+        """Start the checks."""
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends looking."""
+        """End the checks."""
         self._ended.set()
         self._thread.join()
 

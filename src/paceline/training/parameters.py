@@ -1,4 +1,4 @@
-"""The parameters of a model as variables on the parameter servers: a variable for each shard of the plan."""
+"""The parameters of a model as variables on the parameter servers: one for each shard of the plan."""
 
 from __future__ import annotations
 
@@ -30,11 +30,15 @@ class Parameter:
 
     @property
     def saved(self) -> Mapping[str, Any]:
-        """What a checkpoint holds of it: the variable under "", a slot under "/" and its name."""
+        """What a checkpoint holds of it: the variable under "", each slot under "/" and its name."""
         return {"": self.variable, **{f"/{slot}": each for slot, each in self.slots.items()}}
 
     def update(self, gradient: Any, rate: Any, ids: Any = None) -> Any:
-        """The operation that applies a gradient: of all its rows, or of those with distinct local ids."""
+        """Return the operation that applies a gradient.
+
+        The gradient has the shape of the shard, or is (ids, ...) for the rows with the distinct local ids
+        (ids,).
+        """
         if ids is None:
             return self.rule.whole(self.variable, self.slots, gradient, rate)
         return self.rule.rows(self.variable, self.slots, ids, gradient, rate)
@@ -47,10 +51,10 @@ def create(
     rules: Mapping[declarations.Part, optimizers.OptimizerRule],
     device: Device,
 ) -> tuple[Parameter, ...]:
-    """Creates a variable for each shard of a plan and the slots beside it.
+    """Create a variable for each shard of a plan, and its slots beside it.
 
-    `initializers` and `parts` are by the name of the variable; an initializer may be an array of the first
-    values.
+    `initializers` and `parts` are keyed by the name of the variable. An initializer may be an array of the
+    initial values.
     """
     return tuple(
         _create(
@@ -74,7 +78,7 @@ def _create(shard: Shard, initializer: Any, rule: optimizers.OptimizerRule, devi
 
 
 def _rows(values: Any, shard: Shard) -> Any:
-    """The rows of a shard out of the values of a whole variable, in the order in which it stores them."""
+    """Return a shard's rows of the values of a whole variable, in the order in which it stores them."""
     if not shard.variable.shape:
         return values
     return values[shard.layout.row(shard.index, np.arange(shard.rows))]
@@ -85,14 +89,18 @@ def _variable(name: str, shape: tuple[int, ...], initializer: Any, *, trainable:
 
 
 def stored_name(shard: Shard, slot: str) -> str:
-    """The name in a checkpoint of a whole variable (or "/" and a slot of it) in the stored order."""
+    """Return the name in a checkpoint of a whole variable in the stored order, or of its slot.
+
+    `slot` is "/" and the name of the slot, or empty for the variable.
+    """
     order = shard.layout.stored_as
     return shard.variable.name + slot + ("" if order == RowOrder.CONTIGUOUS else f"/{order}")
 
 
 def stored_place(shard: Shard, first: int, rows: int) -> str:
-    """Where some rows of a shard lie in that whole variable, as TensorFlow writes it for its kernels: the
-    whole shape, then start and length in each dimension; empty for all of it.
+    """Return where some rows of a shard lie in the stored variable, in the notation of TensorFlow's kernels.
+
+    It is the whole shape, then start and length in each dimension; empty for the whole variable.
     """
     shape = shard.variable.shape
     if rows == shard.layout.rows:

@@ -1,14 +1,14 @@
-"""What the processor can do."""
+"""What the CPU can do."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last on Arm
+_FLAGS = {"avx512_bf16", "amx_bf16", "bf16"}  # the last is Arm's
 
 
 def has_bfloat16(description: Path = Path("/proc/cpuinfo")) -> bool | None:
-    """Whether it multiplies bfloat16 by itself; None where the system does not say (proc(5))."""
+    """Return whether the CPU has bfloat16 instructions; None where the system does not say (proc(5))."""
     try:
         lines = description.read_text().splitlines()
     except OSError:

@@ -1,7 +1,7 @@
 """Step and evaluation reports, appended as JSON lines to `PACELINE_REPORT_FILE` for the agent to pass on.
 
 Reports never disturb training: without the file nothing is written, and a file that cannot be written is
-mentioned once.
+logged once.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ _log = logging.getLogger(__name__)
 
 
 class ReportWriter:
-    """Appends reports to a file; each line goes out in one write, so lines of several processes do not
-    mix.
+    """Appends reports to a file.
+
+    Each line is one write, so the lines of several processes do not mix.
     """
 
     def __init__(self, path: str | None) -> None:
@@ -28,11 +29,11 @@ class ReportWriter:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> ReportWriter:
-        """Reports to where the agent wants them, or nowhere."""
+        """Return a writer to the file that the agent has named, or to none."""
         return cls((os.environ if environment is None else environment).get("PACELINE_REPORT_FILE") or None)
 
     def append(self, report: Mapping[str, Any]) -> None:
-        """Adds the time and appends one line."""
+        """Add the time to a report and append it as one line."""
         if self._path is None:
             return
         line = json.dumps({"at": time.time(), **report}) + "\n"
@@ -57,7 +58,7 @@ class StepMeter:
         self.restart(Cost())
 
     def restart(self, input_cost: Cost) -> None:
-        """Begins an interval now; `input_cost` is the input's so far."""
+        """Begin an interval now; `input_cost` is the cost of the input so far."""
         self._since = time.monotonic()
         self._cost_before = input_cost
         self._steps = self._examples = self._last_step = 0
@@ -75,11 +76,10 @@ class StepMeter:
         waited_seconds: float = 0.0,
         dropped: bool = False,
     ) -> None:
-        """Counts so many steps, whose updates made the global step `step`, with their mean loss; reports when
-        a second is over.
+        """Count steps and report when a second is over.
 
-        `waited_seconds` is how long they waited for other trainers, `dropped` says that the gradient came too
-        late.
+        `step` is the global step after these `steps` steps, `loss` their mean loss. `waited_seconds` is how
+        long they waited for other trainers. `dropped` says that their gradient came too late.
         """
         self._steps += steps
         self._waited_seconds += waited_seconds
@@ -91,7 +91,7 @@ class StepMeter:
             self.flush(input_cost)
 
     def flush(self, input_cost: Cost) -> None:
-        """Reports what was counted since the last report, if anything."""
+        """Report what was counted since the last report, if anything."""
         if self._steps:
             self._reports.append(
                 {

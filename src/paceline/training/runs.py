@@ -1,7 +1,7 @@
-"""The one call that a training script makes: be whichever replica this process is.
+"""The one call that a training script makes; it acts as whichever replica this process is.
 
-TensorFlow takes seconds to import. A parameter server never does (`servers`), and the others read of their
-input files meanwhile.
+TensorFlow takes seconds to import. A parameter server never imports it (`servers`); the other replicas count
+the rows of their input files during the import.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ def run(
     evaluation: sources.Source | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> evaluations.Evaluation | None:
-    """Does this replica's part of the job and returns when that is over.
+    """Do this replica's part of the job and return when it is over.
 
-    A parameter server serves until it is terminated. A trainer trains to the job's last step; the chief
-    then saves, evaluates and, where the settings say so, exports. An evaluator judges checkpoints. Cluster,
+    A parameter server serves until it is terminated. A trainer trains to the job's last step; the chief then
+    saves, evaluates and, if the settings say so, exports. An evaluator evaluates checkpoints. Cluster,
     settings, checkpoint folder and report file come from the environment (see `clusters`, `settings`);
     `inputs` in the settings replaces the given files.
 
     Args:
-        model: what to train.
+        model: the model to train.
         train: where the training examples are.
         evaluation: where the evaluation examples are; without them nothing is evaluated.
-        environment: stands in for the process's environment.
+        environment: replaces the process's environment.
 
     Returns:
         The chief's or the evaluator's last evaluation; None from any other replica.
 
     Raises:
-        TrainingError: something that the user can mend.
+        TrainingError: something is wrong that the user can correct.
     """
     environment = os.environ if environment is None else environment
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -63,7 +63,7 @@ def run(
     kinds = model.features.kinds()
     with futures.ThreadPoolExecutor(1, "counting") as pool:
         counted = pool.submit(sources.rows, train, kinds)
-        # What is evaluated on when training is over is looked at before it begins.
+        # The evaluation data are checked before training begins, though they are used after its end.
         judged = (
             pool.submit(sources.rows, evaluation, kinds)
             if evaluation is not None and (cluster.is_chief or cluster.role == "evaluator")
@@ -85,8 +85,8 @@ def _train(
     *,
     rows: Mapping[str, int],
 ) -> evaluations.Evaluation | None:
-    """Does the part of a trainer or an evaluator; `rows` are those of each training file."""
-    from paceline.training import evaluators, exports, trainers  # these use TensorFlow as they are imported
+    """Do the part of a trainer or an evaluator; `rows` has the number of rows of each training file."""
+    from paceline.training import evaluators, exports, trainers  # their import uses TensorFlow
 
     checkpoint_dir = environment.get("PACELINE_CHECKPOINT_DIR") or None
     reporting = reports.ReportWriter.from_environment(environment)
@@ -100,7 +100,7 @@ def _train(
             checkpoint_dir=checkpoint_dir,
             reporting=reporting,
         )
-    if chosen.export_dir is not None:  # find out before training whether its result can be exported
+    if chosen.export_dir is not None:  # check before training whether its result can be exported
         if checkpoint_dir is None:
             raise errors.SettingsError(
                 "training.export_dir needs a checkpoint folder (PACELINE_CHECKPOINT_DIR)"
@@ -125,7 +125,7 @@ def _train(
 def _source(
     urls: tuple[str, ...], chosen: settings.Settings, given: sources.Source | None
 ) -> sources.Source | None:
-    """The files that the job file names, decoded as the script says; else the script's own."""
+    """Return the files that the job file names, decoded as the script says, or else the script's own."""
     cache = chosen.inputs.cache
     kept = locations.Cache(cache.folder, cache.max_bytes) if cache.folder else None
     if not urls:

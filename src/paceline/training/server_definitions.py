@@ -1,7 +1,7 @@
-"""What TensorFlow's server of a replica is told, written without TensorFlow.
+"""The definition of a replica's TensorFlow server, encoded without TensorFlow.
 
 It is the protocol buffer `tensorflow.ServerDef` (tensorflow/core/protobuf/tensorflow_server.proto and
-cluster.proto) of a few fields, in the encoding of protobuf.dev/programming-guides/encoding:
+cluster.proto) with a few fields, in the encoding of protobuf.dev/programming-guides/encoding:
 
     ServerDef   cluster = 1, job_name = 2, task_index = 3, protocol = 5
     ClusterDef  repeated job = 1
@@ -16,11 +16,11 @@ _VARINT, _BYTES = 0, 2  # wire types
 
 
 def encoded(cluster: clusters.ClusterTask) -> bytes:
-    """The definition of this replica's server, serialised."""
+    """Return the definition of this replica's server, serialised."""
     addresses = {role: list(hosts) for role, hosts in cluster.addresses.items() if role != "evaluator"}
     if cluster.role == "ps":
-        # It fetches what a worker pushes from that worker, and learns of no address later. Who is not there
-        # costs nothing: a channel is made when it is first needed (`GrpcChannelCache` of TensorFlow).
+        # A parameter server fetches what a worker pushes from that worker, and cannot learn an address later.
+        # An absent worker costs nothing: a channel is opened on first use (TensorFlow's `GrpcChannelCache`).
         addresses["worker"] = [*addresses.get("worker", []), *cluster.spare_workers]
     jobs = b"".join(_bytes(1, _job(role, hosts)) for role, hosts in sorted(addresses.items()))
     return (
@@ -42,7 +42,7 @@ def _bytes(field: int, value: bytes) -> bytes:
 
 
 def _varint(value: int) -> bytes:
-    """Seven bits a byte, the lowest first; all but the last byte have the highest bit set."""
+    """Return a number as seven bits a byte, the lowest first; all but the last byte have the top bit set."""
     groups = bytearray()
     while value > 0x7F:
         groups.append(value & 0x7F | 0x80)

@@ -1,4 +1,4 @@
-"""TensorFlow's servers: one in the process of every replica but the evaluator's."""
+"""TensorFlow's servers: one in the process of every replica except the evaluator."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ _LIBRARY = "libtensorflow_cc.so.2"
 
 
 def start(cluster: clusters.ClusterTask) -> Any:
-    """Starts the server of this replica, beside whatever else its process does."""
+    """Start the server of this replica, inside this process."""
     _fail_fast()
     return tf.distribute.Server(tf.train.ServerDef.FromString(server_definitions.encoded(cluster)))
 
 
 def serve(cluster: clusters.ClusterTask) -> None:
-    """Serves for ever, in place of this process's program: the Python that it has loaded is left behind, and
-    TensorFlow's Python never loaded.
+    """Serve forever, in place of this process's program.
 
-    Where TensorFlow comes without the library that this needs, as on other systems than Linux, the process
-    stays as it is.
+    The new program discards the Python code that is loaded, and never loads TensorFlow's Python code. If
+    TensorFlow comes without the library that this needs, as on systems other than Linux, the server runs in
+    this process.
     """
     library = _library()
     if library is None:
         start(cluster).join()
         return
     _fail_fast()
-    definition = os.memfd_create("server", 0)  # 0: the next program inherits it
+    definition = os.memfd_create("server", 0)  # with flags 0 the next program inherits it
     os.write(definition, server_definitions.encoded(cluster))
     os.lseek(definition, 0, os.SEEK_SET)
     sys.stdout.flush()
@@ -43,12 +43,12 @@ def serve(cluster: clusters.ClusterTask) -> None:
 
 
 def _fail_fast() -> None:
-    """Has calls to a server that has ended fail: by itself TensorFlow waits for it for ever."""
+    """Make calls to a server that has ended fail; by default TensorFlow waits for it forever."""
     os.environ.setdefault("GRPC_FAIL_FAST", "use_caller")
 
 
 def _library() -> Path | None:
-    """The library with TensorFlow's C functions, if there is one; nothing is imported to find it."""
+    """Return the library with TensorFlow's C functions, if there is one; nothing is imported to find it."""
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.origin is None:
         return None

@@ -1,9 +1,9 @@
-"""Sessions of a trainer: opened when the parameters are ready, opened again when a replica is lost.
+"""Sessions of a trainer: opened when the parameters are ready, and reopened when a parameter server is lost.
 
-TensorFlow's own recovery restores a checkpoint whenever a chief starts. Here the chief first looks whether
-all variables are alive: a chief that was restarted beside live parameter servers goes on from where they
-are, and only if one of them lost its variables is everything set back to the newest checkpoint (or the
-first values). The other trainers wait until then. Device filters keep trainers from waiting for each other.
+TensorFlow's own recovery restores a checkpoint whenever a chief starts. Here the chief first checks whether
+all variables are alive. A chief that was restarted beside live parameter servers continues from their values.
+Only if a server lost its variables does the chief set all of them back to the newest checkpoint (or the
+initial values). The other trainers wait until then. Device filters keep trainers from waiting for each other.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ transfers.
 
 _TWICE = "request was received twice"
 _PROBE_SECONDS = 2.0
-_LONGEST_PAUSE_SECONDS = 0.25  # a look makes a session, which costs the servers some milliseconds
+_LONGEST_PAUSE_SECONDS = 0.25  # each try opens a session, which costs the servers some milliseconds
 
 
 class Sessions:
-    """Opens sessions of one trainer; its server, if the cluster has more than this process, starts at
-    once.
+    """Opens the sessions of one trainer.
+
+    Starts the trainer's server at once, unless the trainer is a single process.
     """
 
     def __init__(
@@ -62,9 +63,10 @@ class Sessions:
         self._server = None if cluster.is_local else servers.start(cluster)
 
     def open(self, stopping: Callable[[], bool]) -> Any | None:
-        """Waits until the parameters have values, for ever if need be, and returns a session; None when this
-        trainer is `stopping`, or when they are lost and training is over, so that there is no chief any more
-        who would give them values.
+        """Wait until the parameters have values, however long it takes, and return a session.
+
+        Returns None if this trainer is `stopping`. Also returns None if the parameters are lost and training
+        is over, since no chief is left to give them values.
 
         Raises:
             CheckpointError: the checkpoints do not fit the model, or are all damaged.
@@ -87,7 +89,10 @@ class Sessions:
             pauses.next()
 
     def lost(self, error: Exception, steps: int) -> None:
-        """Tells how the session was lost, by one of `STATE_LOST`, when so many of its steps had finished."""
+        """Log how the session was lost and adapt the deadline of the next one.
+
+        `error` is one of `STATE_LOST`; `steps` is how many steps of the session had finished.
+        """
         if isinstance(error, NOT_ANSWERED):
             how = f"a parameter server has not answered for {self._deadline_seconds:.0f} s"
         elif _TWICE in str(error):
@@ -128,7 +133,7 @@ class Sessions:
         )
 
     def _wait_for_parameter_servers(self, stopping: Callable[[], bool]) -> None:
-        """Waits in Python, where a signal gets through; TensorFlow would wait inside a call."""
+        """Wait in Python, where signals are handled; TensorFlow would wait inside a call."""
         if self._cluster.is_local:
             return
         for index, address in enumerate(self._cluster.addresses["ps"]):
@@ -138,7 +143,7 @@ class Sessions:
 
 
 def close(session: Any) -> None:
-    """Closes a session whose servers may be gone."""
+    """Close a session whose servers may be gone."""
     with contextlib.suppress(*STATE_LOST):
         session.close()
 

@@ -1,9 +1,9 @@
 """The `training:` block of a job file, as frozen values.
 
-The engine hands it over as JSON in `PACELINE_TRAINING`; what is missing there takes the defaults below. The
-dataclasses are the whole declaration: their fields give the keys, types and defaults, the metadata the
-bounds of a value, and a method `conflict` what does not go together. A key or a value that does not fit is
-an error that names its place, never a guess.
+The engine passes it as JSON in `PACELINE_TRAINING`; missing keys take the defaults below. The dataclasses are
+the whole declaration: their fields give the keys, types and defaults, their metadata the bounds of a value,
+and their method `conflict` says which values do not go together. A key or a value that does not fit is an
+error that names its place; nothing is guessed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paceline.model.variables import consistencies, row_layouts, saved_plans, sc
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
-#: Settings that change scripts which are not written with this library (`paceline.model.variables.cures`).
+#: Settings that change scripts that do not use this library (`paceline.model.variables.cures`).
 _FOR_OTHERS = (
     "recovery_wait_seconds",
     "unplaced_variables",
@@ -46,14 +46,14 @@ def _above(bound: float, default: Any) -> Any:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An optimizer and its learning rate, which the schedule may change over training."""
+    """An optimizer and its learning rate, which the schedule may change during training."""
 
     name: Literal["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"] = "adagrad"
     learning_rate: float = _above(0, 0.05)
     schedule: schedules.LearningRateSchedule = _CONSTANT
 
     def conflict(self) -> str | None:
-        """What is wrong with the keys together, or None."""
+        """Return what is wrong with the combination of values, or None."""
         if self.name == "ftrl" and not self.schedule.is_constant:
             return (
                 "ftrl makes its weights anew from the rate of each step, so a schedule would scale them; "
@@ -64,7 +64,7 @@ class Optimizer:
 
 @dataclass(frozen=True)
 class PartitioningSettings:
-    """How variables are cut along their rows; `shards` of null means one for each parameter server."""
+    """How variables are partitioned along their rows; null `shards` means one for each parameter server."""
 
     strategy: Literal["none", "fixed", "min-size"] = "min-size"
     rows: Literal["contiguous", "strided", "hashed"] = "hashed"
@@ -72,7 +72,7 @@ class PartitioningSettings:
     min_shard_bytes: int | None = _at_least(1, variable_plans.RowPartitioning().min_shard_bytes)
 
     def cut(self) -> variable_plans.RowPartitioning:
-        """The cut as a value of the planner."""
+        """Return the partitioning as a value of the planner."""
         return variable_plans.RowPartitioning(
             strategy=variable_plans.CutStrategy(self.strategy),
             shards=self.shards,
@@ -83,8 +83,11 @@ class PartitioningSettings:
 
 @dataclass(frozen=True)
 class Transfers:
-    """What a step sends: `packed`, one tensor for each server and direction, else one for each variable;
-    values on the wire in `precision` (the variables themselves stay float32).
+    """What a step sends.
+
+    `packed` sends one tensor of ids, one of values and one of gradients for each server; otherwise these are
+    sent for each variable. `precision` is the type of values and gradients on the wire; the variables
+    themselves stay float32.
     """
 
     packed: bool = True
@@ -93,7 +96,7 @@ class Transfers:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How often the chief saves and how many checkpoints stay on disk; 0: nothing is saved or restored."""
+    """How often the chief saves and how many checkpoints stay; with `keep` 0 nothing is saved or restored."""
 
     every_seconds: float = _above(0, 60.0)
     keep: int = _at_least(0, 3)
@@ -101,7 +104,7 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class TraceSettings:
-    """How often a trainer traces how many of its steps in a row; every 0 seconds: only when asked."""
+    """How often a trainer traces, and how many steps in a row; at 0 seconds it traces only on request."""
 
     every_seconds: float = _at_least(0, 60.0)
     steps: int = _at_least(1, 2)
@@ -109,7 +112,7 @@ class TraceSettings:
 
 @dataclass(frozen=True)
 class InputCache:
-    """The folder for copies of remote input files (null: none are kept), and how much it may hold."""
+    """The folder for copies of remote input files (null: no copies), and how many bytes it may hold."""
 
     folder: str | None = None
     max_bytes: int | None = _at_least(1, None)
@@ -117,8 +120,11 @@ class InputCache:
 
 @dataclass(frozen=True)
 class Inputs:
-    """Where the examples are: URLs or patterns that fsspec understands; a null format goes by the file's
-    suffix. They are decoded by so many `threads`; null means the replica's own.
+    """Where the examples are and how they are decoded.
+
+    `train` and `evaluation` are URLs or patterns that fsspec understands. With a null `format` the suffix of
+    each file decides. Files are decoded in `threads` threads; with null the replica's own number of threads
+    is used.
     """
 
     train: tuple[str, ...] = ()
@@ -130,13 +136,13 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Settings:
-    """All that the `training:` block may say.
+    """All keys of the `training:` block.
 
-    `optimizer` serves the deep part and `wide_optimizer` the wide part; `clip_norm` bounds the norm of a
-    step's gradient. `batch_size` is one trainer's, in examples. A `variable_plan` is obeyed in place of
-    `partitioning` and `variable_placement`. Training ends after `epochs` passes over the data of all trainers
-    together, or at the global step `max_steps` if that comes first. Then the chief writes a SavedModel to
-    `export_dir`, if that is given.
+    `optimizer` is that of the deep part and `wide_optimizer` that of the wide part; `clip_norm` bounds the
+    norm of a step's gradient. `batch_size` is one trainer's, in examples. A `variable_plan` replaces
+    `partitioning` and `variable_placement`. Training ends after `epochs` passes over the data, by all
+    trainers together, or at the global step `max_steps` if that comes first. Then the chief writes a
+    SavedModel to `export_dir`, if that is given.
     """
 
     optimizer: Optimizer = Optimizer("adagrad")
@@ -163,21 +169,21 @@ class Settings:
     max_steps: int | None = _at_least(1, None)
 
     def conflict(self) -> str | None:
-        """What is wrong with the keys together, or None."""
+        """Return what is wrong with the combination of values, or None."""
         if self.export_dir is not None and not self.checkpoint.keep:
             return "export_dir needs a checkpoint, and checkpoint.keep is 0"
         return None
 
     def optimizer_of(self, part: Literal["deep", "wide"]) -> Optimizer:
-        """The optimizer of a part of the model."""
+        """Return the optimizer of a part of the model."""
         return self.wide_optimizer if part == "wide" else self.optimizer
 
 
 def read(environment: Mapping[str, str] | None = None) -> Settings:
-    """Reads the settings from `PACELINE_TRAINING` (of the process when no environment is given).
+    """Read the settings from `PACELINE_TRAINING`, of the process if no environment is given.
 
     Raises:
-        SettingsError: the text is no JSON object, or a key or a value in it is wrong.
+        SettingsError: the text is not a JSON object, or a key or a value in it is wrong.
     """
     environment = os.environ if environment is None else environment
     text = environment.get(VARIABLE, "")
@@ -191,17 +197,17 @@ def read(environment: Mapping[str, str] | None = None) -> Settings:
 
 
 def parse(raw: object) -> Settings:
-    """Turns the plain values of a `training:` block into settings.
+    """Turn the plain values of a `training:` block into settings.
 
     Raises:
-        SettingsError: with the place of the key or value that is wrong.
+        SettingsError: a key or a value is wrong; the message names its place.
     """
     settings: Settings = _dataclass(Settings, raw, "training", Settings())
     return settings
 
 
 def _dataclass(kind: type, raw: object, place: str, default: Any) -> Any:
-    """Reads one block; keys that are missing keep the value that they have in `default`."""
+    """Read one block; missing keys keep the value that they have in `default`."""
     if not isinstance(raw, dict):
         raise errors.SettingsError(f"{place}: expected a block of keys, got {raw!r}")
     fields = {each.name: each for each in dataclasses.fields(kind)}
@@ -253,7 +259,7 @@ def _value(kind: Any, raw: object, place: str) -> Any:
 
 
 def _plan(raw: object, place: str) -> variable_plans.Plan:
-    """Reads a saved plan: the plan itself, which the platform puts in the place of its file."""
+    """Read a variable plan; the platform has already replaced the path in the job file by its contents."""
     try:
         return saved_plans.read(raw)
     except ValueError as error:

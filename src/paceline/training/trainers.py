@@ -1,9 +1,7 @@
-"""The life of a trainer: train to the job's last step, through losses of parameter servers and of other
-trainers.
+"""The life of a trainer: it trains to the job's last step, through losses of parameter servers and trainers.
 
-A step that fails because a parameter server is gone closes the session; the next one opens when the chief
-has given the variables values again. A trainer that was itself killed and restarted goes through the very
-same door.
+A step that fails because a parameter server is gone closes the session; the next session opens when the chief
+has given the variables values again. A trainer that was itself killed and restarted takes the same path.
 """
 
 from __future__ import annotations
@@ -46,12 +44,13 @@ _WITHOUT_END = 1e6
 
 
 def total_steps(chosen: settings.Settings, examples: int, trainers: int) -> int:
-    """The global step at which training is to end: `epochs` passes over all examples, or `max_steps` if that
-    is less. The passes may take a few steps more: examples that are trained twice after a loss, and each
+    """Return the global step at which training ends: `epochs` passes, or `max_steps` if that is less.
+
+    The passes may take a few more steps: for examples that are trained twice after a loss, and for each
     trainer's last batch.
 
     Raises:
-        SettingsError: the consistency does not fit a job of so many trainers.
+        SettingsError: the consistency does not fit a job with this many trainers.
     """
     conflict = chosen.consistency.conflict_with(
         steps_in_flight=chosen.steps_in_flight,
@@ -92,7 +91,7 @@ class Trainer:
         self._total = total_steps(chosen, self._work.examples, len(cluster.trainers))
         self._last_step = chosen.max_steps
         if chosen.consistency.mode == "synchronous":
-            # No trainer can take a step alone, so all end at the same step, and no data may run out before.
+            # No trainer can take a step alone, so all end at the same step, and data must not run out before.
             self._last_step = self._total
             self._work = dataclasses.replace(self._work, epochs=_WITHOUT_END)
         if chosen.compute_precision == "bfloat16" and processors.has_bfloat16() is False:
@@ -120,7 +119,7 @@ class Trainer:
         self._steps = 0
 
     def run(self) -> evaluations.Evaluation | None:
-        """Trains to the end; the chief then saves, evaluates and returns what it found."""
+        """Train to the end; the chief then saves, evaluates and returns the evaluation."""
         with self._stoppable() if self._cluster.is_chief else contextlib.nullcontext():
             fruitless = 0
             while True:
@@ -145,7 +144,7 @@ class Trainer:
                     self._saved.settle()
 
     def _end_unsaved(self) -> NoReturn:
-        """Ends on SIGTERM when the parameters are lost, and only a checkpoint of before has them."""
+        """End on SIGTERM when the parameters are lost, so that only an earlier checkpoint has them."""
         _log.warning(
             "stopped on SIGTERM without a parameter server; the last checkpoint is %s", self._saved.latest()
         )
@@ -201,7 +200,10 @@ class Trainer:
         closed: threading.Event,
         cpu: input_costs.CpuCounter,
     ) -> Generator[features.Examples, None, None]:
-        """The batches that this trainer is given, until all is trained; a pool of them is made ahead."""
+        """Yield the batches granted to this trainer until all is trained.
+
+        A thread makes one pool of examples ahead.
+        """
         grants = queue.grants(lambda: stopping() or closed.is_set())
         pools = inputs.pools(self._train, self._features, self._work, grants, self._threads, cpu)
         steps = self._chosen.steps_per_exchange
@@ -215,7 +217,7 @@ class Trainer:
         batches: inputs.Prefetched[features.Examples],
         stopping: Callable[[], bool],
     ) -> int:
-        """Trains until nothing is left, the last step or a stop, and returns the global step."""
+        """Train until no examples are left, the last step or a stop; return the global step."""
         graph, meter, chief = self._graph, self._meter, self._cluster.is_chief
 
         def make_step(fetches: Sequence[Any], feeds: Sequence[Any]) -> Callable[..., Any]:
@@ -245,7 +247,7 @@ class Trainer:
                 self._count_traffic(batch)
                 pace.wait()
                 under_way.append((pool.submit(pace.step, batch), len(batch.labels)))
-                # Nothing is left under way while input is awaited: the queue may wait for the end of it.
+                # No step stays under way while the trainer waits for input: the queue may wait for that step.
                 while under_way and (len(under_way) == self._chosen.steps_in_flight or batches.is_empty):
                     step = self._finish(*under_way.popleft(), queue, batches)
                     if chief:
@@ -256,7 +258,7 @@ class Trainer:
         return step
 
     def _count_traffic(self, batch: features.Examples) -> None:
-        """Counts what a batch moves; when enough are counted, leaves it for a plan of the next run."""
+        """Count what a batch moves; after enough batches, write the traffic for a plan of the next run."""
         if self._traffic is None or self._run_dir is None:
             return
         self._traffic.add(batch.ids)
@@ -274,7 +276,7 @@ class Trainer:
         queue: shared_queues.SharedQueue,
         batches: inputs.Prefetched[features.Examples],
     ) -> int:
-        """Waits for the steps of an exchange and counts them; returns the global step after them."""
+        """Wait for the steps of an exchange and count them; return the global step after them."""
         finished = started.result()
         queue.confirm()
         steps = self._chosen.steps_per_exchange
@@ -302,9 +304,10 @@ class Trainer:
 
     @contextlib.contextmanager
     def _stoppable(self) -> Iterator[None]:
-        """SIGTERM lets the chief finish its step and save, others finish theirs and give back what they hold.
+        """On SIGTERM, let the trainer finish its step.
 
-        A second one ends the process.
+        The chief then saves; any other trainer gives back the shards that it holds. A second SIGTERM ends the
+        process.
         """
 
         def stop(number: int, frame: FrameType | None) -> None:
@@ -321,7 +324,7 @@ class Trainer:
 def evaluate(
     session: Any, graph: graphs.Graph, chunks: Any, step: int, reporting: reports.ReportWriter, **more: object
 ) -> evaluations.Evaluation:
-    """Evaluates the session's parameters, logs the result and reports it with what else there is to say."""
+    """Evaluate the session's parameters, log the result, and report it together with `more`."""
     predict = session.make_callable(
         graph.probabilities, feed_list=list(graph.inputs[:2]), accept_options=True
     )

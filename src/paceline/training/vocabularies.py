@@ -1,4 +1,4 @@
-"""Vocabularies out of files: one word in each line, at any URL that fsspec understands."""
+"""Vocabularies read from files: one word in each line, at any URL that fsspec understands."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from paceline.training.input import locations, text_streams
 
 
 def read(url: str) -> tuple[str, ...]:
-    """Reads the words of a file, without the space around them, for `features.Vocabulary`.
+    """Read the words of a file, without the space around them, for `features.Vocabulary`.
 
     Raises:
-        InputError: the file cannot be read or is no text, it has no word, or a line is empty, repeats a word
-            or is not UTF-8.
+        InputError: the file cannot be read, is not text or has no word; or a line is empty, repeats a word or
+            is not UTF-8.
     """
     with locations.opened(url) as stream:
         data = text_streams.unpacked(stream, url).read()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 import threading
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support import filled_homes
 
-from paceline.errors import StoreError
+from paceline.errors import EngineError, StoreError
 from paceline.model.jobs.runs import LOCAL, Run
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
@@ -106,3 +107,22 @@ def test_it_ends_when_it_is_told(keeper: Keeper) -> None:
     keeper.end()
     thread.join(240)
     assert not thread.is_alive()
+
+
+def test_a_job_that_cannot_be_deleted_keeps_no_other_one(
+    api: jobs.Jobs, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = dataclasses.replace(filled_homes.spec_of("first"), ttl_after_finished_seconds=1.0)
+    for name in ("first", "second"):
+        filled_homes.fill(api.home, name, spec=dataclasses.replace(spec, name=name))
+    delete = jobs.Jobs.delete
+
+    def refused(self: jobs.Jobs, name: str) -> None:
+        if name == tried[0]:
+            raise EngineError("its group is busy")
+        delete(self, name)
+
+    tried = [run.name for run in api.runs()]
+    monkeypatch.setattr(jobs.Jobs, "delete", refused)
+    keeper.go_round()
+    assert [run.name for run in api.runs()] == tried[:1]

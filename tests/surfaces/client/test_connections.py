@@ -117,6 +117,24 @@ def test_a_change_that_may_be_made_is_not_asked_for_again(
     assert "look first whether it was done" in str(caught.value.hint)
 
 
+@pytest.mark.parametrize("first", [problem(429), REFUSED])
+def test_a_file_that_is_sent_again_is_sent_whole(server: Server, tmp_path: Path, first: Answer) -> None:
+    server.answers = [document(), first, document()]
+    source = tmp_path / "job.parquet"
+    source.write_bytes(b"PAR1" * 100)
+    sent: list[bytes] = []
+
+    def read(request: httpx2.Request) -> httpx2.Response:
+        sent.append(request.read())
+        return server(request)
+
+    client = httpx2.Client(base_url=URL, transport=httpx2.MockTransport(read))
+    connection = ServerConnection(client, namespace="ads", pauses_seconds=(0.0, 0.0))
+    connection.get("/jobs")  # It has answered, so the address is right.
+    connection.upload("/recordings", source)
+    assert sent[1:] == [source.read_bytes()] * 2
+
+
 def test_a_change_with_a_key_is_made_again(server: Server, connection: ServerConnection) -> None:
     server.answers = [document()]
     connection.get("/jobs")

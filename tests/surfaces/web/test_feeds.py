@@ -31,6 +31,23 @@ class SlowLookout(LookCache):
         return super().snapshot(run, waits=waits)
 
 
+def test_a_job_that_takes_a_deleted_ones_name_has_its_own_events(
+    home: state_dirs.Home, api: jobs.Jobs
+) -> None:
+    filled_homes.fill(home, "going", phase=JobPhase.SUCCEEDED, loads=(0.5, 0.9), steps=3)
+    seconds = iter(range(0, 100, 10))
+    feed = feeds.Feed(api, LookCache(api, time.monotonic), "going", lambda: float(next(seconds)))
+    store = api.store
+    store.append_events("going", [JobEvent(at=1.0, kind="old", message="")])
+    assert "old" in [json.loads(text)["kind"] for _, text in asyncio.run(feed.current()).events]
+    api.delete("going")
+    filled_homes.fill(home, "going", submitted_at=1.1e9, loads=(0.5, 0.9), steps=3)
+    store.append_events("going", [JobEvent(at=2.0, kind="new", message="")])
+    kinds = [json.loads(text)["kind"] for _, text in asyncio.run(feed.current()).events]
+    assert "new" in kinds
+    assert "old" not in kinds
+
+
 def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
     home: state_dirs.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -125,6 +125,18 @@ def test_the_least_recently_used_copy_goes(server, tmp_path):
     assert locations.Cache(str(tmp_path / "cache"), max_bytes=size - 1).path(f"{server.url}/b.csv") is None
 
 
+def test_what_else_is_in_the_folder_of_a_cache_stays(server, tmp_path):
+    folder = tmp_path / "cache"
+    (folder / "below").mkdir(parents=True)
+    (folder / "notes.txt").write_text("mine")
+    cache = locations.Cache(str(folder), max_bytes=(server.folder / "a.csv").stat().st_size)
+    for name in "bc":
+        (server.folder / f"{name}.csv").write_bytes((server.folder / "a.csv").read_bytes())
+        assert cache.path(f"{server.url}/{name}.csv") is not None
+    assert len(list(folder.iterdir())) == 3
+    assert (folder / "notes.txt").read_text() == "mine"
+
+
 def test_a_missing_package_is_named():
     with pytest.raises(errors.InputError, match=r"gs://bucket/a\.csv: .*gcsfs"):
         sources.Source(("gs://bucket/a.csv",)).files()

@@ -108,6 +108,25 @@ def test_a_failed_step_is_not_kept(session, tmp_path):
     assert written(tmp_path) == []
 
 
+def test_a_step_beside_the_scripts_own_profiler_is_made_up_for(session, tmp_path):
+    import tensorflow as tf
+
+    made, given, product = session
+    mine = tracer(tmp_path, every_seconds=3600, steps=2)
+    refused = iter(range(3))
+
+    class Profiled:
+        def run(self, *asked, **options):
+            if options and next(refused, None) is not None:
+                raise tf.errors.AlreadyExistsError(None, None, "another profiler runs")
+            return made.run(*asked, **options)
+
+    for _ in range(40):
+        assert mine.run(Profiled(), product, {given: [1.0]}).tolist() == [2.0]
+    (trace,) = written(tmp_path)
+    assert len(trace.splits) == 2
+
+
 def test_without_a_folder_nothing_is_traced(session, tmp_path, monkeypatch):
     made, given, product = session
     monkeypatch.chdir(tmp_path)

@@ -1,1 +1,1 @@
-"""What is wrong with the cores of replicas: one rule a file."""
+"""Rules about the cores of replicas, one rule per file."""

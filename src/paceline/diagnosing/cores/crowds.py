@@ -1,4 +1,4 @@
-"""Cores that are full: whose they are, and who suffers from whom on them."""
+"""Crowded cores: who shares them, and which replicas lose time to other programs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ START_SECONDS = 120.0
 
 
 class SharedCores(NamedTuple):
-    """Cores that some replicas of the job share, with other programs if there are any.
+    """Cores that some replicas of the job share, possibly with other programs.
 
     Attributes:
-        name: in words.
-        cores: how many they are.
-        replicas: those of the job.
+        name: the cores in words.
+        cores: the number of cores.
+        replicas: the job's replicas on the cores.
     """
 
     name: str
@@ -49,18 +49,18 @@ class SharedCores(NamedTuple):
 
     @property
     def used(self) -> float:
-        """Return how many cores the job uses here."""
+        """The number of these cores that the job uses."""
         return rates.total(each.cpu_cores for each in self.replicas) or 0.0
 
 
 class Hurt(NamedTuple):
-    """A replica that gets less than its limit because of others.
+    """A replica that gets less than its limit because of other programs.
 
     Attributes:
-        replica: which.
-        others: cores that programs that are not of the job use where it may run.
-        waits: seconds for which its threads wait for a core because of them, for each second on one.
-        place: the cores, where it is known how many they are.
+        replica: the replica.
+        others: the number of cores that programs outside the job use where the replica may run.
+        waits: seconds that its threads wait for a core because of these programs, per second on a core.
+        place: the cores, if their number is known.
     """
 
     replica: ReplicaSnapshot
@@ -70,7 +70,7 @@ class Hurt(NamedTuple):
 
 
 def places(case: Case, replica: ReplicaSnapshot) -> Iterator[SharedCores]:
-    """Yield the cores that a replica shares, as far as it is known how many they are."""
+    """Yield the cores that a replica shares, as far as their number is known."""
     host = case.host(replica)
     if host is not None and host.cpu_cores:
         beside = tuple(each for each in case.snapshot.replicas if each.row.host == host.name)
@@ -81,7 +81,7 @@ def places(case: Case, replica: ReplicaSnapshot) -> Iterator[SharedCores]:
 
 
 def _measured_place(case: Case, replica: ReplicaSnapshot) -> SharedCores | None:
-    """Return the cores whose other users are measured: of an emulated host only the machine's are known."""
+    """Return the cores on which other programs are measured: for an emulated host, those of the machine."""
     if case.recording.run.engine != "local":
         return None
     everybody, own = case.snapshot.replicas, set(replica.row.cores)
@@ -93,7 +93,7 @@ def _measured_place(case: Case, replica: ReplicaSnapshot) -> SharedCores | None:
 
 @once
 def hurt(case: Case) -> tuple[Hurt, ...]:
-    """Return the parameter servers and trainers that other programs keep from the cores they asked for."""
+    """Return the parameter servers and trainers that other programs keep from using their cores."""
     found: list[Hurt] = []
     for each in (*case.servers, *case.trainers) if silences.trains(case) else ():
         others, use = usages.neighbours(case, each), usages.cpu(case, each)
@@ -107,11 +107,10 @@ def hurt(case: Case) -> tuple[Hurt, ...]:
 
 
 def waits_for_others(case: Case, replica: ReplicaSnapshot) -> float | None:
-    """Return for how many seconds threads of a replica wait for a core while programs of others use it, for
-    each second for which they are on one.
+    """Return the seconds that a replica's threads wait for a core that other programs use, per second on one.
 
-    Any program there may be on the core that they wait for, by how much each uses (own reasoning). Time for
-    which a quota throttles them is taken off: no other program takes it from them.
+    The waiting is divided among the programs on these cores by how much each of them uses (own reasoning).
+    Time in which a quota throttles the threads is subtracted: no other program takes it from them.
     """
     others, used, delay = usages.neighbours(case, replica), replica.cpu_cores, replica.run_delay_share
     if others is None or not used or delay is None or replica.neighbours_cpu_cores is None:
@@ -121,7 +120,7 @@ def waits_for_others(case: Case, replica: ReplicaSnapshot) -> float | None:
 
 
 def bound_elsewhere(case: Case) -> bool:
-    """Whether parameter servers at limits of their own, or full links, bound the job, not crowded cores."""
+    """Return whether servers at their own limits, or full links, bound the job instead of crowded cores."""
     at_limit = (
         each.cpu_limit_cores is not None and (usages.cpu(case, each) or 0.0) >= AT_LIMIT
         for each in case.servers
@@ -130,10 +129,10 @@ def bound_elsewhere(case: Case) -> bool:
 
 
 def weight(case: Case, gain: Gain) -> tuple[Gain | None, Severity | None]:
-    """Return what may be promised where others left, and how bad it is; None: as bad as the rule says.
+    """Return the gain to promise if the other programs left, and the severity; None: that of the rule.
 
-    A promise needs steps that were measured. While a job starts, which takes all cores for a while, it is a
-    remark; so it is where something else binds.
+    A promise needs measured steps. The cause is a mere remark while the job starts, because a start uses all
+    cores for a while, and also if something else is the bottleneck.
     """
     if bound_elsewhere(case) or _is_starting(case):
         return None, Severity.INFO
@@ -141,15 +140,15 @@ def weight(case: Case, gain: Gain) -> tuple[Gain | None, Severity | None]:
 
 
 def _is_starting(case: Case) -> bool:
-    """Whether a job imports TensorFlow, builds its graph and makes its variables: it has made no step yet."""
+    """Return whether a job has just started and made no step: it imports TensorFlow and builds its graph."""
     elapsed = case.snapshot.elapsed_seconds
     return not case.recording.steps and (elapsed is None or elapsed < START_SECONDS)
 
 
 def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:
-    """Return what the job would gain if others left: between nothing and all that its threads wait for them.
+    """Return the gain if the other programs left: between nothing and all the time spent waiting for them.
 
-    No replica gets more than its limit, and all that suffer share what the others leave.
+    No replica gets more than its limit, and all hurt replicas share the cores that the other programs free.
     """
     bounds = [
         min(1 / use, 1 + each.waits, 1 + each.others / _used_beside(case, each, crowd))
@@ -160,13 +159,13 @@ def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:
         return None
     trainers = {each.replica for each in case.trainers}
     hit = [each.replica.replica for each in crowd]
-    # A parameter server holds up all trainers; a trainer of an asynchronous job only itself.
+    # A parameter server delays all trainers; a trainer of an asynchronous job delays only itself.
     share = 1.0 if any(each not in trainers for each in hit) else len(hit) / max(1, len(trainers))
     return Gain(low=1.0, high=1 + share * (max(bounds) - 1))
 
 
 def got(case: Case, replica: ReplicaSnapshot) -> Evidence:
-    """Return how much of the cores that it may use a replica gets."""
+    """Return the evidence of how many of its allowed cores a replica gets."""
     used, limit = replica.cpu_cores or 0.0, usages.cores(case, replica) or 0.0
     return Evidence(
         text=f"{replica.replica} gets {used:.2f} of the {limit:.2f} cores that it may use",
@@ -175,13 +174,13 @@ def got(case: Case, replica: ReplicaSnapshot) -> Evidence:
 
 
 def get_less(names: Sequence[str]) -> str:
-    """Return in words that these replicas get less than they may use."""
+    """Return a clause saying that these replicas get less than they may use."""
     get = "gets less than it may" if len(names) == 1 else "get less than they may"
     return f"{listed(names)} {get} use"
 
 
 def _used_beside(case: Case, one: Hurt, crowd: tuple[Hurt, ...]) -> float:
-    """Return how many cores those of a crowd use who share cores with one of them, itself included."""
+    """Return the cores that one replica of a crowd and the crowd's other replicas on its machine use."""
     local, host = case.recording.run.engine == "local", one.replica.row.host
     beside = (each.replica.cpu_cores for each in crowd if local or each.replica.row.host == host)
     return rates.total(beside) or 1.0

@@ -1,4 +1,4 @@
-"""Cores of their own were asked for, and the replicas did not get them."""
+"""Exclusive cores were requested, but the replicas did not get them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
-#: How the local engine's note begins on a machine whose cgroups we may not make.
+#: How the local engine's note begins on a machine where Paceline may not make cgroups.
 NOT_LIMITED = "CPU and memory are not limited"
 
 TOPIC = Topic(
@@ -62,10 +62,11 @@ def exclusive_not_got(case: Case) -> Iterator[Hit]:
 
 
 def _shared(case: Case, replica: ReplicaSnapshot) -> Evidence | None:
-    """Return how it is known that a replica shares its cores; None: it does not, or that is not known.
+    """Return evidence that a replica shares its cores; None: it does not share them, or this is not known.
 
-    The local engine says which cores it gave. A kubelet does not; but a container with cores of its own may
-    run on these alone, and every other on all that are left (Kubernetes, "Control CPU Management Policies").
+    The local engine records which cores it assigned. A kubelet does not, but a container with exclusive cores
+    may run only on these, and every other container on all the remaining cores (Kubernetes, "Control CPU
+    Management Policies").
     """
     if case.recording.run.engine == "local":
         note = next((each for each in case.recording.run.notes if each.startswith(NOT_LIMITED)), None)
@@ -84,7 +85,7 @@ def _shared(case: Case, replica: ReplicaSnapshot) -> Evidence | None:
 
 
 def _changes(role: RoleSpec) -> Iterator[FieldChange]:
-    """Yield what the job file lacks for exclusive cores."""
+    """Yield the changes of the job file that exclusive cores need."""
     cores = role.cpu_cores
     if cores is None or not quantities.is_whole(cores):
         yield FieldChange(path=("spec", "roles", str(role.role), "cpu"), value=math.ceil(cores or 1))

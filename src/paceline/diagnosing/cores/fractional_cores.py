@@ -1,4 +1,4 @@
-"""A fraction of a core was asked for, so the replica has no cores of its own, and others disturb it."""
+"""A replica with a fraction of a core runs on shared cores, where other programs disturb it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = Topic(
     explains=("exclusive-not-got", "noisy-neighbour", "slow-host", "slow-decoding", "waiting-for-ps"),
 )
 def fractional_cores(case: Case) -> Iterator[Hit]:
-    """Roles that asked for a fraction, and whose replicas other programs keep from their cores."""
+    """Roles that asked for a fraction of a core and whose replicas wait for cores that other programs use."""
     asked = {
         role.role: quantities.quantity_cores(role.cpu_cores)
         for role in case.spec.roles

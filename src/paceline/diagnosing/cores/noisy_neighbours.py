@@ -38,14 +38,14 @@ TOPIC = Topic(
     explains=("slow-host", "slow-decoding", "waiting-for-ps"),
 )
 def noisy_neighbour(case: Case) -> Iterator[Hit]:
-    """Replicas whose threads wait for cores that others use."""
+    """Replicas whose threads wait for cores that other programs use."""
     whole: list[Hurt] = []
     parts: list[Hurt] = []
     for each in crowds.hurt(case):
         role = case.role(each.replica)
         cores = None if role is None else role.cpu_cores
         (whole if cores is None or quantities.is_whole(cores) else parts).append(each)
-    # Of these a fraction of a core is the cause, so they are told apart.
+    # Replicas with a fraction of a core get their own hit: the fraction is the cause of their waiting.
     for crowd in (tuple(whole), tuple(parts)):
         gain = crowds.gain_without(case, crowd)
         if headrooms.matters(gain):
@@ -69,7 +69,7 @@ def _hit(case: Case, crowd: tuple[Hurt, ...], gain: Gain) -> Hit:
     )
 
 
-#: Where the job file cannot help.
+#: The next steps if a change of the job file cannot help.
 BY_HAND = (
     "see who they are (top -o %CPU on that host), and have them run elsewhere or with a quota",
     "on a cluster: whole cores of its own for each replica (cpu: 1, cpu_policy: exclusive, and a memory)",
@@ -77,7 +77,7 @@ BY_HAND = (
 
 
 def evidence(case: Case, crowd: tuple[Hurt, ...]) -> Iterator[Evidence]:
-    """Yield what was seen of a crowd: how full the cores are, and what the worst replica gets."""
+    """Yield the evidence about a crowd: how full the cores are, and how many the worst replica gets."""
     most = max(crowd, key=lambda each: each.others)
     if most.place is not None:
         text = f"{most.place.name}: the job uses {most.place.used:.2f} cores, others {most.others:.2f}, of "
@@ -92,7 +92,7 @@ def evidence(case: Case, crowd: tuple[Hurt, ...]) -> Iterator[Evidence]:
 
 
 def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[FieldChange]:
-    """Yield the changes that give some roles whole cores of their own; none where the machine has too few."""
+    """Yield the changes that give some roles exclusive whole cores; none if the machine has too few."""
     wanted = [role for role in map(case.spec.role, dict.fromkeys(roles)) if role is not None]
     if not wanted or any(role.cpu_cores is None for role in wanted) or not _fits(case, wanted):
         return
@@ -106,7 +106,10 @@ def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[FieldChange]:
 
 
 def _fits(case: Case, wanted: list[RoleSpec]) -> bool:
-    """Whether a machine has as many cores, and one left for who shares; of nodes that is not known."""
+    """Return whether the machine has enough cores for these roles, plus one if other replicas share cores.
+
+    The cores of cluster nodes are not known, so the answer for a cluster is always yes.
+    """
     if case.recording.run.engine != "local" or case.machine_cores is None:
         return case.recording.run.engine != "local"
     rest = any(

@@ -1,4 +1,4 @@
-"""The hypervisor of a virtual machine gives its cores to other machines."""
+"""The hypervisor gives the cores of a virtual machine to other machines."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ TOPIC = Topic(
 
 
 class _Victim(NamedTuple):
-    """A replica that gets less than it may use, and the share of the work on its cores that is held up."""
+    """A replica that gets less than it may use.
+
+    Attributes:
+        replica: the replica.
+        stolen: the number of its cores that the hypervisor gives to other machines.
+        lost: the share of the work on its cores that is held up.
+    """
 
     replica: ReplicaSnapshot
     stolen: float
@@ -43,7 +49,7 @@ class _Victim(NamedTuple):
 
 @rule(TOPIC, needs=(needs.CPU, needs.STOLEN), explains=("slow-host", "slow-decoding", "waiting-for-ps"))
 def stolen_cores(case: Case) -> Iterator[Hit]:
-    """Replicas on cores that a hypervisor gives to others while there is work for them."""
+    """Replicas on cores that a hypervisor gives to other machines while there is work for these cores."""
     victims = tuple(
         victim
         for each in (*case.servers, *case.trainers)
@@ -69,7 +75,7 @@ def stolen_cores(case: Case) -> Iterator[Hit]:
 
 
 def _victim(case: Case, replica: ReplicaSnapshot) -> _Victim | None:
-    """Return a replica with what it loses; None: it uses all that it may, or that was not measured."""
+    """Return a replica with its loss; None: nothing is stolen, it is at its limit, or it is not measured."""
     stolen, own, others = replica.stolen_cpu_cores, replica.cpu_cores, replica.neighbours_cpu_cores
     use = usages.cpu(case, replica)
     if not stolen or own is None or others is None or use is None or use >= crowds.AT_LIMIT:
@@ -78,7 +84,7 @@ def _victim(case: Case, replica: ReplicaSnapshot) -> _Victim | None:
 
 
 def _gain(case: Case, victims: tuple[_Victim, ...]) -> Gain:
-    """Return what the job would gain: between nothing and all the time that was stolen from its replicas."""
+    """Return the gain without stealing: between nothing and all the time stolen from the job's replicas."""
     times = max(min(1 / (1 - each.lost), 1 / (usages.cpu(case, each.replica) or 1.0)) for each in victims)
     return Gain(low=1.0, high=max(1.0, times))
 

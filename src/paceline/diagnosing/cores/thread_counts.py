@@ -40,7 +40,7 @@ TOPIC = Topic(
 
 
 class _Threads(NamedTuple):
-    """How many threads a role asks for, and the fields of the job file that say so."""
+    """The number of threads that a role asks for, and the fields of the job file that set it."""
 
     threads: int
     said: Mapping[tuple[str, ...], int]
@@ -84,7 +84,7 @@ def _asked(case: Case, role: RoleSpec) -> _Threads | None:
         for name in VARIABLES
         if given.get(name, "").isdecimal()
     }
-    # TensorFlow's own threads go by the variable if the user set it, and by `threads` else.
+    # TensorFlow's own threads follow the environment variable if the user set it, and `threads` otherwise.
     if role.threads is not None and VARIABLES[0] not in given:
         said[*own, "threads"] = role.threads
     return _Threads(max(said.values()), said) if said else None
@@ -95,7 +95,7 @@ def _change(role: RoleSpec, path: tuple[str, ...]) -> FieldChange:
 
 
 def _gain(case: Case, replicas: list[ReplicaSnapshot], ratio: float) -> Gain:
-    """Return what as many threads as cores bring: as measured, for as much of their time as they compute."""
+    """Return the gain from as many threads as cores: the measured cost, scaled by the replicas' CPU use."""
     busy = min(1.0, mean(replicas, lambda each: usages.cpu(case, each)) or 0.0)
     doublings = math.log2(ratio)
     return Gain(low=1 + COST_LOW * doublings * busy, high=1 + COST_HIGH * doublings * busy)

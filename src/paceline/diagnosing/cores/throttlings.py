@@ -1,4 +1,4 @@
-"""A quota cuts the bursts of a replica that on average uses clearly less."""
+"""A CPU quota cuts the bursts of a replica whose average use is clearly below its limit."""
 
 from __future__ import annotations
 
@@ -47,8 +47,11 @@ class _Cut(NamedTuple):
     """A replica whose bursts are cut.
 
     Attributes:
-        throttled: seconds in each second, cores added up.
-        least_lost: share of its time for which it stood still at least; and at most.
+        replica: the replica.
+        limit: its limit in cores.
+        throttled: throttled seconds in each second, summed over cores.
+        least_lost: the share of its time for which it stood still, at least.
+        most_lost: the share of its time for which it stood still, at most.
     """
 
     replica: ReplicaSnapshot
@@ -94,9 +97,9 @@ def throttled(case: Case) -> Iterator[Hit]:
 
 
 def _cut(case: Case, replica: ReplicaSnapshot) -> _Cut | None:
-    """Return how far a quota cuts the bursts of a replica; None: it does not, or that was not measured.
+    """Return how much a quota cuts the bursts of a replica; None: it does not, or it was not measured.
 
-    Seconds in which it computed at its limit do not count.
+    Samples in which the replica computed at its limit do not count as throttled.
     """
     limit, used = replica.cpu_limit_cores, replica.cpu_cores
     measured = case.samples_by_replica.get(replica.replica, ())
@@ -109,13 +112,13 @@ def _cut(case: Case, replica: ReplicaSnapshot) -> _Cut | None:
     if share < LEAST_THROTTLED:
         return None
     at_once = float(len(replica.row.cores)) or case.machine_cores
-    # While it stands still it uses nothing.
+    # A replica that stands still uses no cores.
     most = min(share, 1 - used / at_once if at_once else 1.0, _MOST_LOST)
     return _Cut(replica, limit, share, min(most, share / at_once) if at_once else 0.0, most)
 
 
 def _gain(case: Case, role: Role, cuts: list[_Cut]) -> Gain | None:
-    """Return what the job gains when no replica is cut: trainers lose their own time, servers that of all."""
+    """Return the gain if no replica is throttled: a trainer loses its own time, a server that of all."""
     if not cuts:
         return None
     least, most = max(cut.least_lost for cut in cuts), max(cut.most_lost for cut in cuts)
@@ -131,9 +134,9 @@ def _gain(case: Case, role: Role, cuts: list[_Cut]) -> Gain | None:
 
 
 def _wanted(cuts: list[_Cut]) -> float | str:
-    """Return the CPU with which bursts are not cut: what runs, and what would have run meanwhile.
+    """Return the CPU limit that does not cut bursts: the cores in use plus those that were throttled.
 
-    At least half as much again as now, to a tenth of a core.
+    It is at least 1.5 times the present limit, rounded up to a tenth of a core.
     """
     cores = max(max(1.5 * cut.limit, (cut.replica.cpu_cores or 0.0) + cut.throttled) for cut in cuts)
     rounded = math.ceil(cores * 10 - 1e-9) / 10

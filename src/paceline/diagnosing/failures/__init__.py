@@ -1,1 +1,1 @@
-"""Why a script failed, from what it wrote last: the line that matters, the place in it, and what helps."""
+"""Why a script failed, from its last output: the line that matters, the place in the code, and what helps."""

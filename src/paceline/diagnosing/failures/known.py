@@ -1,7 +1,7 @@
-"""Failures of TensorFlow scripts that many have had: what they mean, and what helps.
+"""Common failures of TensorFlow scripts: what they mean, and what helps.
 
-The list grows: a failure has a pattern for what the script wrote last, a sentence, and steps. The first
-pattern that fits counts, so what is more particular stands first.
+The list grows. A failure has a pattern for the last words of the script, a sentence, and steps. The first
+pattern that matches counts, so more specific patterns come first.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from paceline.diagnosing.failures.last_words import LastWords
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class KnownFailure:
-    """A failure that is known.
+    """A known failure.
 
     Attributes:
-        pattern: is searched for in the line that matters, and in what belongs to it.
-        code: is searched for in the line of the user's own code as well; None: any will do.
-        what: what it means; ``{0}`` and so on are the pattern's groups.
-        steps: what helps, the best first.
-        is_lasting: whether it is sure to be the same again, however often the command is started.
+        pattern: a regular expression to search for in the last words of the script.
+        what: what the failure means; ``{0}`` and so on are the pattern's groups.
+        steps: what helps, the best step first.
+        is_lasting: whether the command is certain to fail again in the same way, however often it is started.
+        code: a regular expression that the line of the user's own code has to match as well; None: any line.
     """
 
     pattern: re.Pattern[str]
@@ -33,13 +33,13 @@ class KnownFailure:
     code: re.Pattern[str] | None = None
 
     def fits(self, words: LastWords) -> bool:
-        """Whether a script's last words are of this failure."""
+        """Return whether a script's last words match this failure."""
         if not self.pattern.search(words.text):
             return False
         return self.code is None or bool(words.place and self.code.search(words.place.code))
 
     def filled(self, words: LastWords) -> tuple[str, tuple[str, ...]]:
-        """Return the sentence and the steps for a failure that fits."""
+        """Return the sentence and the steps, filled in from last words that match this failure."""
         found = self.pattern.search(words.text)
         groups = [group or "" for group in found.groups()] if found else []
         return self.what.format(*groups), tuple(step.format(*groups) for step in self.steps)
@@ -59,9 +59,9 @@ def _known(
     )
 
 
-#: In the order in which they are tried.
+#: All known failures in the order in which they are tried.
 ALL = (
-    # The training library says all of it in its message. A server or a file may come back.
+    # The training library's message says everything. A lost server or a missing file may come back.
     _known(
         r"paceline\.training\.errors\.InputError: (?!.*(?:connection was lost|no such file|no file matches))",
         "The data cannot be used as they are.",
@@ -74,7 +74,7 @@ ALL = (
         "mend what the line says: spec.training in the job file, or the features of the script",
         is_lasting=True,
     ),
-    # What TensorFlow has dropped.
+    # Parts of TensorFlow that were removed.
     _known(
         r"tensorflow'? has no attribute 'contrib'|No module named 'tensorflow\.contrib|tensorflow\.contrib",
         "The script uses tf.contrib, which ended with TensorFlow 1.15.",
@@ -152,7 +152,7 @@ ALL = (
         "make the model, the optimizer and the metrics within strategy.scope()",
         is_lasting=True,
     ),
-    # Packages that do not fit together.
+    # Packages that are incompatible with each other.
     _known(
         r"Descriptors cannot (?:not )?be created directly|Couldn't build proto file into descriptor pool"
         r"|cannot import name 'builder' from 'google\.protobuf",
@@ -219,7 +219,7 @@ ALL = (
         "futurize, of the package future, turns it into Python 3; or an image with Python 2.7",
         is_lasting=True,
     ),
-    # Not there.
+    # Missing modules, scripts and programs, and wrong arguments.
     _known(
         r"attempted relative import with no known parent package|attempted relative import beyond",
         "The script is a part of a package, and was started as a file.",
@@ -537,12 +537,12 @@ ALL = (
 
 
 def find(words: LastWords) -> KnownFailure | None:
-    """Return the failure that the last words of a script fit; None: it is not known."""
+    """Return the known failure that a script's last words match; None: no failure matches."""
     return next((each for each in ALL if each.fits(words)), None)
 
 
 def is_lasting(output: Sequence[str]) -> bool:
-    """Whether a command failed for a reason that is sure to be there the next time, by what it wrote last."""
+    """Return whether the last lines of a command's output show a failure that is certain to happen again."""
     words = last_words.read(output)
     found = None if words is None else find(words)
     return found is not None and found.is_lasting

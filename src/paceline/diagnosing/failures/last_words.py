@@ -1,18 +1,19 @@
-"""The line of a failed script's output that says why, and the place in the user's own code.
+"""The line of a failed script's output that says why it failed, and the place in the user's own code.
 
-Python writes a traceback and, as its last line, the name of the exception with its message. That is not
-always the line that matters:
+Python writes a traceback and, as its last line, the name of the exception with its message. This last line
+is not always the one that matters:
 
-* TensorFlow's own errors have more lines, of which one names the operation (``Node: 'MatMul'``); those of
-  another process of the job come with ``From /job:worker/...``, and what matters follows. An error within a
-  ``tf.function`` is the last line of a block that is indented, below ``ValueError: in user code:``.
-* A log goes on: objects that are thrown away raise ("Exception ignored in"), threads end with tracebacks of
-  their own, the C++ runtime says its last, and a launcher says no more than that its command failed.
-* Launchers write something in front of each line, and loggers a whole traceback on one line. Some libraries
-  draw a traceback in a box, or in a form of their own.
+* TensorFlow's own errors have more lines, and one of them names the operation (``Node: 'MatMul'``). Errors
+  from another process of the job begin with ``From /job:worker/...``, and the relevant line follows. An error
+  within a ``tf.function`` is the last line of an indented block below ``ValueError: in user code:``.
+* The log continues after the exception: objects raise while they are deleted ("Exception ignored in"),
+  threads end with tracebacks of their own, the C++ runtime writes its last messages, and a launcher says only
+  that its command failed.
+* Launchers write a prefix in front of each line, and loggers write a whole traceback on one line. Some
+  libraries draw a traceback in a box, or in a format of their own.
 
-A command may also fail without such a line: ``sys.exit("no data")``, ``tar``. Then what it wrote at the level
-of an error, and its last lines, are all that there is to quote; they need not be the reason.
+A command may also fail without any such line: ``sys.exit("no data")``, ``tar``. Then only its lines at the
+level of an error and its last lines can be quoted; they need not be the reason.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ import enum
 import re
 from collections.abc import Iterator, Sequence
 
-#: So many of the last lines are looked at, and so much of each: a log may be gigabytes of one line.
+#: How many of the last lines are read, and how many characters of each: a log may be one line of gigabytes.
 LINES, CHARACTERS = 500, 2000
-#: A message that goes on over several lines is told with so many of them.
+#: The number of further lines that are kept of a message with several lines.
 _MORE_LINES = 3
 _HEADER = "Traceback (most recent call last)"
 _MESSAGE = r"(?::(?:\s+(?P<message>.*))?)?$"
@@ -32,72 +33,72 @@ _EXCEPTION = re.compile(
     r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*"
     r"(?:Error|Exception|ExceptionGroup|Warning|Interrupt|Exit|Iteration|NotFound|Timeout))" + _MESSAGE
 )
-#: What ends a traceback, whatever its name: queue.Empty, socket.timeout, subprocess.TimeoutExpired.
+#: Any exception at the end of a traceback: queue.Empty, socket.timeout, subprocess.TimeoutExpired.
 _ANY_EXCEPTION = re.compile(r"(?:\w+\.)*(?P<name>[A-Za-z_]\w*)" + _MESSAGE)
-#: The last that a process says that ends without an exception; what says more of the reason stands first.
+#: The last line of a process that ends without an exception; lines that say more about the reason come first.
 _FATAL = (
     re.compile(
         r"(?:\S+ )?F\d{4} \S+ .+"  # absl's and TensorFlow's LOG(FATAL)
-        r"|\d{4}-\d\d-\d\d \S+ F \S+ .+"  # the same as TensorFlow writes it from 1.4 on
+        r"|\d{4}-\d\d-\d\d \S+ F \S+ .+"  # LOG(FATAL) of TensorFlow 1.4 and later
         r"|\s+what\(\):\s+.+"
     ),
     re.compile(r"terminate called after throwing .+"),
     re.compile(r"Fatal Python error: .+"),
     re.compile(r"(?:Illegal instruction|Segmentation fault|Bus error|Floating point exception|Aborted)\b.*"),
 )
-#: A shell's, a loader's and a runtime's own words, where no exception is.
+#: Messages of shells, loaders and runtimes, for output without an exception.
 _OTHER = (
     re.compile(r"(?:\S+: )?line \d+: .+"),  # a shell: train.sh: line 3: foo: command not found
     re.compile(r"(?:/\S+/)?(?:ba|da|z)?sh: .+"),
     re.compile(r"\S*python[\d.]*: (?:can't open file|Error while finding module|No module named) .+"),
-    re.compile(r".+: error: .+|usage: .+"),  # argparse, of a wrong option
+    re.compile(r".+: error: .+|usage: .+"),  # argparse, for a wrong option
     re.compile(r"(?:FATAL Flags parsing error:)?\s+(?:Unknown command line flag|flag --\w+=).+"),  # absl
     re.compile(r"(?:Error|ERROR): .+"),  # click, pip
-    re.compile(r"(?:/\S+/)?(?:env|exec|nohup|timeout): .+"),  # of a program that is not there
+    re.compile(r"(?:/\S+/)?(?:env|exec|nohup|timeout): .+"),  # for a missing program
     re.compile(r"(?:Exception in thread \S+|Caused by:) (?:\w+\.)+\w+(?:Exception|Error)\b.*"),  # Java's
     re.compile(r"panic: .+|thread '.*' panicked at .+"),  # Go's, Rust's
 )
-#: A line at the level of an error, as loggers write it. TensorFlow's own C++ says much at that level which is
-#: of no matter (of CUDA, say), so that its lines are none.
+#: A line at the level of an error, as loggers write it. Lines of TensorFlow's C++ code do not count: it logs
+#: many harmless messages at this level, such as those about CUDA.
 _LOGGED_ERROR = re.compile(
     r"(?:.{,80}[\s\[|:-])?(?:ERROR|CRITICAL|FATAL|SEVERE)\b"
     r"|.{,80}\[(?:error|critical|fatal)\s*\]"
     r"|.{,400}\blevel(?:name)?\"?[=:]\s*\"?(?:error|critical|fatal|ERROR|CRITICAL|FATAL)\b"
-    r"|E\d{4} \S+ +\d+ \S+\.py:\d+\] "  # absl, of Python
+    r"|E\d{4} \S+ +\d+ \S+\.py:\d+\] "  # absl for Python
     r"|(?:fatal|error): "
 )
 _FRAME = re.compile(
     r'\s+File "(?P<file>[^"]+)", line (?P<line>\d+)(?:,? in .+)?$'
-    # In user code, before TensorFlow 2.5; and within the box that rich draws.
+    # In "user code" blocks before TensorFlow 2.5, and within the box that rich draws.
     r"|\s+(?P<short_file>/\S+\.py):(?P<short_line>\d+) \w+.*$"
     r"|File (?P<cell_file>[^\s:]+):(?P<cell_line>\d+), in .+$"  # IPython
 )
-#: What the groups of a frame begin with.
+#: The prefixes of the groups of a frame.
 _FORMS = ("", "short_", "cell_")
 _FOREIGN = re.compile(
     r"site-packages|dist-packages|/lib/python\d|<frozen |<string>|paceline_instrumentation"
     r"|__autograph_generated|\.p(?:yx|xd|xi)$"  # the last is Cython
 )
-#: TensorFlow 2 first shows where the operation was made, then its name, then what is wrong with it.
+#: TensorFlow 2 first shows where the operation was created, then its name, then the error.
 _MADE_AT = re.compile(r"\s*Detected at node .+")
 _NODE = re.compile(r"\s*(?:Node:|\[\[\{\{node) ?.+")
 _REMOTE = re.compile(r"\s*(?:\(\d+\) )?From /job:\S+:?$")
-#: What says no more than that a message follows.
+#: Lines that only introduce a message.
 _INTRODUCTION = re.compile(
     r"|Exception encountered when calling .+|\d+ validation errors? for .+|.+:|" + _REMOTE.pattern
 )
 _IN_USER_CODE = ("in user code:", "in converted code:")
-#: Exceptions of a launcher: its command failed, and says why itself.
+#: Exceptions of a launcher whose command failed; the command itself says why.
 _LAUNCHERS = ("CalledProcessError", "ChildFailedError", "ProcessExitedException")
-#: What the line above an exception begins with: the code of a frame, or an empty line of IPython.
+#: The first characters of the line above an exception: a frame's line of code, or an empty line of IPython.
 _BELOW_FRAMES = ("", " ", "\t")
 _AFTERTHOUGHT = re.compile(r"Exception ignored in|Error in (?:atexit\._run_exitfuncs|sys\.excepthook)")
-#: Colours, and the bars beside the exceptions of a group.
+#: Colours, and the bars beside the exceptions of an exception group.
 _ORNAMENT = re.compile(r"\x1b\[[\d;]*[A-Za-z]|^\s+[|+] ")
 #: The sides of a box that rich draws around a traceback.
 _EDGES = ("╭", "╰", "├", "┌", "└", "┏", "┗")
 _SIDES = re.compile(r"^[│┃](?=\s)|\s*[│┃]$")
-#: A text of a log in JSON that has a traceback.
+#: A string in a JSON log line that contains a traceback.
 _JSON_TEXT = re.compile(rf'"((?:[^"\\]|\\.)*{re.escape(_HEADER)}:?\\n(?:[^"\\]|\\.)*)')
 _ESCAPE, _ESCAPED = re.compile(r"\\(.)"), {"n": "\n", "t": "\t"}
 
@@ -107,7 +108,9 @@ class CodeLine:
     """A line of the user's own code.
 
     Attributes:
-        code: what stands there, as the traceback shows it; empty: it does not.
+        file: the path of the file.
+        line: the number of the line.
+        code: the line as the traceback shows it; empty: the traceback does not show it.
     """
 
     file: str
@@ -115,20 +118,20 @@ class CodeLine:
     code: str = ""
 
     def __str__(self) -> str:
-        """Return it as people read it."""
+        """Return the line in a form for people."""
         return f"{self.file}:{self.line}" + (f"  {self.code}" if self.code else "")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LastWords:
-    """What a script's output says of its failure.
+    """What a script's output says about its failure.
 
     Attributes:
-        line: the line that matters, whole, without what a launcher writes in front of it.
-        more: lines after it that belong to its message: the operation of TensorFlow, say.
-        is_reason: whether the line says why it failed; if not, it is only what was written last.
-        exception: the name of the exception, without its package; None: the line is no exception's.
-        place: where in the user's code; None: no traceback says so.
+        line: the whole line that matters, without the prefix of a launcher.
+        more: later lines that belong to its message, such as TensorFlow's operation.
+        exception: the name of the exception, without its package; None: the line is not an exception.
+        place: the place in the user's code; None: no traceback shows it.
+        is_reason: whether the line says why the script failed; if not, it is only part of the last output.
     """
 
     line: str
@@ -139,12 +142,12 @@ class LastWords:
 
     @property
     def text(self) -> str:
-        """Return all of it, for patterns."""
+        """All lines as one text, for matching patterns."""
         return "\n".join((self.line, *self.more))
 
 
 class _Weight(enum.IntEnum):
-    """How much an exception says of why a process ended."""
+    """How much an exception says about why a process ended."""
 
     AFTERTHOUGHT = 0
     LAUNCHER = 1
@@ -154,7 +157,7 @@ class _Weight(enum.IntEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Raised:
-    """An exception in an output: the number of its line, what Python wrote there, and its weight."""
+    """An exception in an output: the index of its line, its name and message, and its weight."""
 
     at: int
     name: str
@@ -163,7 +166,7 @@ class _Raised:
 
 
 def read(output: Sequence[str]) -> LastWords | None:
-    """Return what the last lines of an output say of a failure; None: they say nothing that is known."""
+    """Return what the last lines of an output say about a failure; None: no known form was found."""
     lines = list(_plain(output[-LINES:]))
     raised = max(_raised(lines), key=lambda each: (each.weight, each.at), default=None)
     after = lines if raised is None else lines[raised.at + 1 :]
@@ -181,15 +184,15 @@ def read(output: Sequence[str]) -> LastWords | None:
         line=lines[raised.at],
         more=tuple(_more(lines[raised.at + 1 :], raised.message)),
         exception=raised.name,
-        # Another process's exception is raised again here: its first traceback says where.
+        # An exception of another process is raised again here: its first traceback has the place.
         place=_place(lines[: lines.index(lines[raised.at])]) or _place(lines[: raised.at]),
     )
 
 
 def closing(output: Sequence[str]) -> LastWords | None:
-    """Return what was logged as an error last, and the last lines; None: nothing was written.
+    """Return the last line that was logged as an error, and the last lines; None: nothing was written.
 
-    It is for an output of which ``read`` says nothing.
+    It is for an output in which ``read`` finds nothing.
     """
     lines = [text for line in _plain(output[-LINES:]) if (text := line.strip())]
     if not lines:
@@ -201,7 +204,7 @@ def closing(output: Sequence[str]) -> LastWords | None:
 
 
 def _plain(output: Sequence[str]) -> Iterator[str]:
-    """Yield lines without colours, bars and boxes, and without what a launcher writes in front of each."""
+    """Yield the lines without colours, bars, boxes, and the prefix that a launcher writes on each line."""
     lines = [part for line in output for part in _parts(line[:CHARACTERS])]
     lines = [_without_box(_ORNAMENT.sub("", line).rstrip()) for line in lines[-LINES:]]
     prefix = next((found for line in reversed(lines) if (found := _prefix(line))), None)
@@ -211,7 +214,7 @@ def _plain(output: Sequence[str]) -> Iterator[str]:
 
 
 def _parts(line: str) -> Sequence[str]:
-    """Return the lines that a logger wrote as one: in JSON, or as Python's repr of a text."""
+    """Return the lines that a logger wrote as one line: in JSON, or as Python's repr of a string."""
     found = _JSON_TEXT.search(line)
     if found:
         return _ESCAPE.sub(lambda each: _ESCAPED.get(each[1], each[1]), found[1]).split("\n")
@@ -219,16 +222,16 @@ def _parts(line: str) -> Sequence[str]:
 
 
 def _without_box(line: str) -> str:
-    """Return what stands in a box: of its edges nothing but the title of a traceback."""
+    """Return a line without its box; of an edge, only the title of a traceback remains."""
     if line.startswith(_EDGES):
         return _HEADER if _HEADER in line else " "
     return _SIDES.sub("", line)
 
 
 def _prefix(line: str) -> re.Pattern[str] | None:
-    """Return what a launcher wrote in front of the first line of a traceback, whatever its numbers are."""
+    """Return a pattern for the launcher's prefix of a traceback's first line, with any numbers in it."""
     before, header, _ = line.partition(_HEADER)
-    # IPython's has the name of the exception in front, and no colon.
+    # IPython's header has the name of the exception in front, and no colon.
     if not header or not before.strip() or not line.endswith(":") or before.endswith("Exception Group "):
         return None
     return re.compile(re.sub(r"\d+", lambda _: r"\d+", re.escape(before)))
@@ -246,7 +249,7 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
             weight, is_open = _weight(lines[at - 1] if at else ""), True
             continue
         found = _EXCEPTION.match(line)
-        # Whatever stands below the frames is the exception, whatever its name is.
+        # The line below the frames is the exception, whatever its name is.
         if found is None and is_open and lines[at - 1][:1] in _BELOW_FRAMES and not _REMOTE.match(line):
             found = _ANY_EXCEPTION.match(line)
         if found is None:
@@ -259,26 +262,26 @@ def _raised(lines: Sequence[str]) -> Iterator[_Raised]:
 
 
 def _weight(before: str) -> _Weight:
-    """Return how much a traceback says, by the line before it."""
+    """Return the weight of a traceback, from the line before it."""
     if _AFTERTHOUGHT.match(before):
         return _Weight.AFTERTHOUGHT
     return _Weight.THREAD if before.startswith("Exception in thread ") else _Weight.MAIN
 
 
 def _last(lines: Sequence[str], *patterns: re.Pattern[str]) -> str | None:
-    """Return the last line that fits one of some patterns."""
+    """Return the last line that matches any of some patterns."""
     return next(
         (line.strip() for line in reversed(lines) if any(each.match(line) for each in patterns)), None
     )
 
 
 def _in_user_code(lines: Sequence[str], raised: _Raised) -> LastWords | None:
-    """Return what went wrong within a tf.function: the block below names it, and where, indented."""
+    """Return the error within a tf.function, which the indented block below the exception shows."""
     end = raised.at + 1
     while end < len(lines) and (not lines[end] or lines[end][0].isspace()):
         end += 1
     block = lines[raised.at + 1 : end]
-    # What was called with which arguments comes below, and is no exception's line.
+    # The lines after the exception show the call and its arguments, and are not exceptions.
     named = [(at, found) for at, line in enumerate(block) if (found := _EXCEPTION.match(line.lstrip()))]
     if not named:
         return None
@@ -292,7 +295,7 @@ def _in_user_code(lines: Sequence[str], raised: _Raised) -> LastWords | None:
 
 
 def _more(after: Sequence[str], message: str) -> Iterator[str]:
-    """Yield what belongs to the message of an exception: the operation, or what another process said."""
+    """Yield further lines of an exception's message: the operation, or the message of another process."""
     told: list[str] = []
     follows = _INTRODUCTION.fullmatch(message) is not None
     is_within, is_indented = False, True
@@ -300,7 +303,7 @@ def _more(after: Sequence[str], message: str) -> Iterator[str]:
         is_frame = _FRAME.match(line) is not None
         if len(told) == _MORE_LINES or line.startswith("Traceback ") or (is_frame and not is_within):
             return
-        # What is indented right below an exception is a part of its message.
+        # Indented lines right below an exception are part of its message.
         is_indented = is_indented and line[:1].isspace()
         if _MADE_AT.match(line):
             is_within, is_indented = True, False
@@ -326,7 +329,7 @@ def _place(before: Sequence[str]) -> CodeLine | None:
 
 
 def _fault(lines: Sequence[str]) -> CodeLine | None:
-    """Return the innermost line of the user's own code that Python's fault handler wrote: it comes first."""
+    """Return the innermost line of the user's own code from Python's fault handler, which writes it first."""
     begin = next((at for at, line in enumerate(lines) if line.startswith("Current thread ")), len(lines))
     for at in range(begin + 1, len(lines)):
         if not lines[at][:1].isspace():
@@ -338,14 +341,14 @@ def _fault(lines: Sequence[str]) -> CodeLine | None:
 
 
 def _user_frame(lines: Sequence[str], at: int) -> CodeLine | None:
-    """Return the place that a line of a traceback names; None: it names none, or none of the user's."""
+    """Return the place that a line of a traceback names; None: it names none, or none in the user's code."""
     found = _FRAME.match(lines[at])
     if found is None:
         return None
     file, line = next((found[f"{form}file"], found[f"{form}line"]) for form in _FORMS if found[f"{form}file"])
     if _FOREIGN.search(file):
         return None
-    # IPython shows lines around it as well.
+    # IPython also shows the lines around it, so the next line is not the code.
     below = lines[at + 1] if at + 1 < len(lines) and not found["cell_file"] else ""
     code = below.strip() if below[:1].isspace() and not _FRAME.match(below) else ""
     return CodeLine(file=file, line=int(line), code=code)

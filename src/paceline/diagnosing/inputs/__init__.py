@@ -1,1 +1,1 @@
-"""What is wrong with the reading of examples: one rule a file."""
+"""Rules about the reading of examples, one rule per file."""

@@ -1,7 +1,7 @@
-"""What a script of a user's own does between two steps, where it makes and feeds its batches itself.
+"""What a user's own script does between two steps, if it makes and feeds its batches itself.
 
-The time between its steps is all that is measured of its input. Whether it reads, computes or sleeps then,
-the processor time of its thread and what it reads from files say.
+The time between the steps is the only measurement of the script's input. The CPU time of its thread and the
+bytes that it reads from files show whether the script reads, computes or sleeps in that time.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ READS_SHARE, READS_BYTES = 0.1, 1024.0
 
 
 class BetweenStepsActivity(enum.Enum):
-    """What most of the time between two steps is for."""
+    """What a script mostly does between two steps."""
 
     COMPUTING = enum.auto()
     READING = enum.auto()
@@ -31,9 +31,10 @@ class BetweenStepsActivity(enum.Enum):
 
 
 def doing(case: Case, trainer: ReplicaSnapshot) -> BetweenStepsActivity | None:
-    """Return what a trainer that waits for its input does meanwhile; None: it is not known.
+    """Return what a trainer does while it waits for its input; None: this is not known.
 
-    It is not where other threads or processes of it compute, too: then they may do anything for the script.
+    If its own thread does not compute but its other threads or processes do, the activity is not known
+    either: they may do anything for the script.
     """
     python = asked.amount(case, trainer.replica, Name.PYTHON_SHARE)
     read = asked.amount(case, trainer.replica, Name.READS_BYTES_PER_STEP)
@@ -54,6 +55,6 @@ def doing(case: Case, trainer: ReplicaSnapshot) -> BetweenStepsActivity | None:
 def most(
     case: Case, reading: readings.InputBoundJob, what: BetweenStepsActivity
 ) -> Sequence[ReplicaSnapshot]:
-    """Return the trainers that do something while they wait; none unless most of those that wait do."""
+    """Return the waiting trainers that have a given activity; none unless most waiting trainers have it."""
     found = [each for each in reading.trainers if doing(case, each) is what]
     return found if 2 * len(found) > len(reading.trainers) else []

@@ -1,4 +1,4 @@
-"""A script whose own Python makes each batch between two steps."""
+"""A script whose own Python code makes each batch between two steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.STEPS, needs.INPUT_WAIT))
 def python_input(case: Case) -> Iterator[Hit]:
-    """Most trainers have no step running for much of their time, because their own thread computes."""
+    """Most trainers run no step for much of their time, because their own thread computes."""
     reading = readings.find(case, readings.DECODING)
     found = between_steps.most(case, reading, BetweenStepsActivity.COMPUTING) if reading else []
     if reading is None or not found:
@@ -62,9 +62,9 @@ def python_input(case: Case) -> Iterator[Hit]:
 
 
 def _gain(case: Case, found: Sequence[ReplicaSnapshot], share: float) -> Gain | None:
-    """Return what it brings if batches are made while steps run; None: no core of the trainers is free.
+    """Return the gain if batches are made while steps run; None: it is not known that a core is free.
 
-    Then a step takes as long as the longer of the two.
+    A step then takes as long as the longer of the two activities.
     """
     busy = mean(found, lambda each: usages.busy(case, each))
     if busy is None or busy >= usages.AT_LIMIT:

@@ -1,4 +1,4 @@
-"""Whether trainers wait for their input, and whether that is read or decoded while they wait."""
+"""Whether trainers wait for their input, and whether it is read or decoded while they wait."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class InputBoundJob:
     """A job most of whose trainers wait for input.
 
     Attributes:
-        trainers: those that wait.
-        share: of their time, on average.
-        gain: what it brings if none waits.
-        evidence: what was seen.
+        trainers: the trainers that wait.
+        share: the mean share of their time in which they wait.
+        gain: the gain if no trainer waited for input.
+        evidence: the evidence of the waiting.
     """
 
     trainers: tuple[ReplicaSnapshot, ...]
@@ -43,7 +43,7 @@ class InputBoundJob:
 
 
 def find(case: Case, least: float = INPUT_BOUND) -> InputBoundJob | None:
-    """Return who waits for input; None: most trainers do not, or less than that, or it was not measured."""
+    """Return the trainers that wait for input; None: most wait less than ``least``, or it is not measured."""
     known = [each for each in case.trainers if each.input_wait_share is not None]
     bound = tuple(each for each in known if waits(each) >= least)
     if not bound or 2 * len(bound) <= len(known):
@@ -63,20 +63,30 @@ def find(case: Case, least: float = INPUT_BOUND) -> InputBoundJob | None:
 
 
 def is_loaded(case: Case) -> bool:
-    """Whether batches come from loaders of PyTorch, which can make them while a step runs."""
+    """Return whether batches come from PyTorch's DataLoader, which can make them while a step runs."""
     return case.spec.framework is Framework.PYTORCH
 
 
 def most(case: Case, reading: InputBoundJob, *, decode: bool) -> list[ReplicaSnapshot]:
-    """Return those who wait and decode meanwhile, or do not; none where they are not most of who waits: a
-    trainer whose cores are busy with something else is no sign that all are.
+    """Return the waiting trainers that decode meanwhile, or those that do not.
+
+    The result is empty if they are not most of the waiting trainers: one trainer whose cores are busy with
+    something else says nothing about all of them.
     """
     found = [each for each in reading.trainers if decodes(case, each) is decode]
     return found if 2 * len(found) > len(reading.trainers) else []
 
 
 def hit(case: Case, reading: InputBoundJob, found: Sequence[ReplicaSnapshot], how: str, **more: Any) -> Hit:
-    """Return that trainers wait for input while the cores of most are busy, or rest (how, in words)."""
+    """Return the hit that trainers wait for input while the cores of most are busy, or rest.
+
+    Args:
+        case: the measurements.
+        reading: the trainers that wait.
+        found: those of them whose cores are busy, or rest.
+        how: what their cores do, in words.
+        **more: further attributes of the hit.
+    """
     used = mean(found, lambda each: usages.busy(case, each)) or 0.0
     cores = Evidence(
         text=f"meanwhile their cores {how}: {used:.0%} are used on average",
@@ -99,24 +109,25 @@ def decoding_share(trainer: ReplicaSnapshot) -> float | None:
 
 
 def is_burdened(case: Case, trainer: ReplicaSnapshot) -> bool:
-    """Whether decoding takes a trainer's cores from its steps: they are at their limit, by much of that.
+    """Return whether decoding takes much of a trainer's CPU time while its cores are at their limit.
 
-    Batches are made ahead, so it need not wait for any: its steps get what decoding leaves them.
+    Such a trainer need not wait for input, because batches are made ahead: its steps get the cores that
+    decoding leaves them.
     """
     busy, share = usages.busy(case, trainer), decoding_share(trainer)
     return busy is not None and busy >= usages.AT_LIMIT and share is not None and share >= DECODES_MOST
 
 
 def waits(trainer: ReplicaSnapshot) -> float:
-    """Return the share of its time that a trainer waits for input; 0 where that is not known."""
+    """Return the share of its time that a trainer waits for input; 0 if it is not known."""
     return trainer.input_wait_share or 0.0
 
 
 def decodes(case: Case, trainer: ReplicaSnapshot) -> bool | None:
-    """Whether a trainer that waits for input computes meanwhile: it decodes; None: not measured.
+    """Return whether a trainer's cores are busy decoding while it waits for input; None: not measured.
 
-    Who waits for storage leaves its cores idle at least that long; who decodes uses them all the time. Half
-    way between the two lies the limit: its cores are busy for more than half of its wait.
+    A trainer that waits for storage leaves its cores idle for at least its whole wait. A trainer that decodes
+    uses them all the time. The limit is half way: the cores are busy for more than half of the wait.
     """
     busy = usages.busy(case, trainer)
     if busy is None:

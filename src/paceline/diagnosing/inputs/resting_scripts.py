@@ -29,7 +29,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def resting_script(case: Case) -> Iterator[Hit]:
-    """Most trainers have no step running for much of their time, and nothing else either."""
+    """Most trainers run no step for much of their time, and do nothing else either."""
     reading = readings.find(case)
     found = between_steps.most(case, reading, BetweenStepsActivity.RESTING) if reading else []
     if reading is None or not found:

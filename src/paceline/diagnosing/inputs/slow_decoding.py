@@ -40,7 +40,7 @@ def slow_decoding(case: Case) -> Iterator[Hit]:
     reading = readings.find(case, readings.DECODING)
     decoding = readings.most(case, reading, decode=True) if reading else []
     if reading is not None and between_steps.most(case, reading, BetweenStepsActivity.COMPUTING):
-        return  # One thread of the script does it, whatever cores there are: see `python_inputs`.
+        return  # One thread of the script makes the batches, so more cores do not help: see `python_inputs`.
     if reading is None or not decoding:
         yield from _burdened(case)
         return
@@ -60,7 +60,7 @@ def _cheaper(case: Case) -> tuple[str, ...]:
     return _CHEAPER_LOADING if readings.is_loaded(case) else _CHEAPER
 
 
-#: What makes decoding cheaper.
+#: The next steps that make decoding cheaper.
 _CHEAPER = (
     "do beforehand what is done for each example: Parquet with ids as numbers, not CSV or texts",
     "decode whole columns with NumPy or TensorFlow, not row by row in Python",
@@ -73,7 +73,7 @@ _CHEAPER_LOADING = (
 
 
 def _burdened(case: Case) -> Iterator[Hit]:
-    """Yield that most trainers spend much of their cores, which are at their limit, on decoding."""
+    """Yield a hit if most trainers are at the limit of their cores and spend much of them on decoding."""
     active = case.active_trainers
     found = tuple(each for each in active if readings.is_burdened(case, each))
     share = mean(found, readings.decoding_share)
@@ -101,9 +101,10 @@ def _burdened(case: Case) -> Iterator[Hit]:
 
 
 def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> Iterator[FieldChange]:
-    """Yield so many cores that no trainer waits: an example takes as much CPU time as now, in less time.
+    """Yield the changes to as many cores as decoding needs for no trainer to wait.
 
-    Rounded up to tenths. Nothing where cores are not those of the role: then they are the host's.
+    An example takes as much CPU time as now, spread over more cores. The number is rounded up to tenths.
+    Nothing is yielded for a role whose replicas share the cores of a host.
     """
     times = min(MOST_TIMES, 1 / max(1 - share, 1 / MOST_TIMES))
     for role in (Role.CHIEF, Role.WORKER):

@@ -1,4 +1,4 @@
-"""Trainers wait for storage: their examples come more slowly than they could train them."""
+"""Trainers wait for storage: their examples arrive more slowly than they could train on them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     if reading is None:
         return
     resting = readings.most(case, reading, decode=False)
-    # A script that feeds its batches may compute between its steps, or sleep: then it is no storage.
+    # A script that feeds its batches may compute or sleep between its steps: then storage is not the cause.
     other = (BetweenStepsActivity.COMPUTING, BetweenStepsActivity.RESTING)
     if not resting or any(between_steps.most(case, reading, what) for what in other):
         return
@@ -47,7 +47,7 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     )
 
 
-#: What has batches made while steps run.
+#: The next step that makes batches while steps run.
 _AHEAD = (
     "DataLoader(num_workers=2, persistent_workers=True): so many processes read ahead while a step runs, and "
     "wait for storage side by side"

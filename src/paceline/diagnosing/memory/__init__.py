@@ -1,1 +1,1 @@
-"""What is wrong with the memory of replicas: one rule a file."""
+"""Rules about the memory of replicas, one rule per file."""

@@ -1,4 +1,4 @@
-"""How a replica's memory grows, and when it will be at its limit."""
+"""How a replica's memory grows, and when it will reach its limit."""
 
 from __future__ import annotations
 
@@ -35,10 +35,12 @@ class Growth(NamedTuple):
     """Memory that grows steadily.
 
     Attributes:
-        bytes_per_second: how fast, with the interval in which that lies.
-        left_seconds: until the limit at that growth; and at the fastest and the slowest of the interval.
-        watched_seconds: how long it was measured.
-        points: from how many measurements.
+        bytes_per_second: the speed of the growth, with the interval in which it lies.
+        left_seconds: the time until the limit is reached at this speed.
+        soonest_seconds: the same time at the fastest speed of the interval.
+        latest_seconds: the same time at the slowest speed of the interval.
+        watched_seconds: for how long the growth was measured.
+        points: the number of measurements.
     """
 
     bytes_per_second: Slope
@@ -53,9 +55,9 @@ def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Grow
     """Return how the memory of one attempt grows; None: not steadily, too little, or not known well enough.
 
     Args:
-        samples: of the attempt.
-        limit_bytes: where it ends.
-        since: when training began (Unix seconds): programs grow before, and end.
+        samples: the samples of the attempt.
+        limit_bytes: the memory limit.
+        since: when training began (Unix seconds): memory also grows while a program starts, and then stops.
     """
     measured = [
         (each.at, float(each.memory_bytes))
@@ -87,18 +89,19 @@ def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Grow
 
 
 def training_since(case: Case, replica: ReplicaSnapshot) -> float:
-    """Return when a replica had begun to train (Unix seconds): before, it imports TensorFlow, builds its
-    graph and makes its variables, and grows.
+    """Return when a replica began to train (Unix seconds).
 
-    A trainer begins with its first step, others with that of any trainer. Without a report of a step it
-    begins some time after the job, or after its first sample if it has come back; that does not begin with
-    the others.
+    Before that, its memory grows because it imports TensorFlow, builds its graph and makes its variables.
+
+    A trainer begins with its first step, other replicas with the first step of any trainer. If no step was
+    reported, training is assumed to begin some time after the job started, or after the first sample of a
+    replica that was started again later than the others.
     """
     own, begun = case.histories.get(replica.replica, ()), case.recording.run.started_at
     started = own[0].at if own else 0.0
     known = min((each[0].at for each in case.histories.values() if each), default=started)
     if replica.row.attempt == 1 and begun is not None and started - known < _TOGETHER_SECONDS:
-        started = begun  # A look does not have its first samples any more.
+        started = begun  # A recording of only the newest measurements does not have the first samples.
     if replica.replica.role.trains:
         first = _first_step(case.reports.get(replica.replica, ()))
         return _unseen_since(case, started) if first is None else first
@@ -113,5 +116,5 @@ def _first_step(reports: Sequence[StepReport]) -> float | None:
 
 
 def _unseen_since(case: Case, started: float) -> float:
-    """Return when training has begun, of which no step is seen: never, where one would be."""
+    """Return when training began if no step was seen; infinity if a step would have been seen."""
     return math.inf if silences.would_be_seen(case) else started + UNSEEN_START_SECONDS

@@ -43,7 +43,7 @@ TOPIC = Topic(
 
 
 class _Near(NamedTuple):
-    """A replica near its limit; growth None: it does not grow."""
+    """A replica near its memory limit; sizes are in bytes; growth None: its memory does not grow."""
 
     replica: ReplicaSnapshot
     used: int
@@ -53,7 +53,7 @@ class _Near(NamedTuple):
 
 @rule(TOPIC, needs=(needs.MEMORY,))
 def memory_near_limit(case: Case) -> Iterator[Hit]:
-    """Replicas that are near their limit, or will be soon at their growth."""
+    """Replicas that are near their memory limit, or grow so fast that they will reach it soon."""
     for role in Role:
         found = [near for each in case.of_role(role) if (near := _near(case, each))]
         if not found:
@@ -73,7 +73,7 @@ def _near(case: Case, replica: ReplicaSnapshot) -> _Near | None:
     used, limit = replica.memory_bytes, replica.memory_limit_bytes
     ended = replica.row.exit
     if not limit or used is None or (ended is not None and ended.kind is ExitKind.OUT_OF_MEMORY):
-        # What has happened already is told by another cause.
+        # Another cause reports a replica that has already run out of memory.
         return None
     since = growths.training_since(case, replica)
     growth = growths.growth(case.histories.get(replica.replica, ()), limit, since=since)
@@ -83,7 +83,7 @@ def _near(case: Case, replica: ReplicaSnapshot) -> _Near | None:
 
 
 def _matters(case: Case, growth: Growth) -> bool:
-    """Whether a limit is reached before the job has ended, and soon."""
+    """Return whether the limit will be reached soon and before the job ends."""
     rest = case.snapshot.eta_seconds
     return growth.left_seconds < min(SOON_SECONDS, rest if rest is not None else SOON_SECONDS)
 
@@ -124,7 +124,7 @@ def _evidence(case: Case, found: list[_Near]) -> Iterator[Evidence]:
 
 
 def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[FieldChange, ...]:
-    """Return the memory for what is used; for what grows without a known end it is not known."""
+    """Return the change to the memory that is needed; none if it grows and the job's end is not known."""
     spec, rest = case.spec.role(role), case.snapshot.eta_seconds
     if spec is None or spec.memory_bytes is None:
         return ()

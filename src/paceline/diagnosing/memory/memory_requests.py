@@ -1,4 +1,4 @@
-"""Far more memory was asked for than is used."""
+"""A role requests far more memory than its replicas use."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.MEMORY, needs.STEPS))
 def memory_over_asked(case: Case) -> Iterator[Hit]:
-    """Roles none of whose replicas ever used a good part of what they asked for."""
+    """Roles whose replicas all use only a small part of the memory that they request."""
     for role in case.spec.roles:
         asked = role.memory_bytes
         replicas = case.of_role(role.role)

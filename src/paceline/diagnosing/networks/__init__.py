@@ -1,1 +1,1 @@
-"""What is wrong with the network: one rule a file."""
+"""Rules about the network, one rule per file."""

@@ -1,4 +1,4 @@
-"""Which hosts' links are full, who is on them, and what relieves them; which replicas lose packets."""
+"""Full links of hosts, the replicas on them, and what relieves them; replicas that lose packets."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALIKE = 0.9
 LOSSY = 0.005
 _BITS, _MEGA = 8, 1e6
 _PRECISION = ("spec", "training", "transfers", "precision")
-#: What the change of `halved` may cost.
+#: The risk of the change that `halved` yields.
 RISK = "Gradients and pulled values have 8 bits of precision then (the PS keep float32): look at the AUC."
 
 
@@ -36,10 +36,10 @@ class Link:
     """The link of an emulated host.
 
     Attributes:
-        host: whose.
-        use: the share of its bandwidth that is used in the busier direction.
-        bits_per_second: its bandwidth.
-        replicas: who is on the host.
+        host: the name of the host.
+        use: the share of the bandwidth that is used in the busier direction.
+        bits_per_second: the bandwidth.
+        replicas: the replicas on the host.
     """
 
     host: str
@@ -49,29 +49,30 @@ class Link:
 
     @property
     def station(self) -> str:
-        """Return its name in the network of queues."""
+        """The link's name in the network of queues."""
         return outlooks.link_station(self.host)
 
     @property
     def servers(self) -> tuple[ReplicaSnapshot, ...]:
-        """Return the parameter servers on the host."""
+        """The parameter servers on the host."""
         return tuple(each for each in self.replicas if each.replica.role is Role.PS)
 
     @property
     def trainers(self) -> tuple[ReplicaSnapshot, ...]:
-        """Return the workers and the chief on the host."""
+        """The workers and the chief on the host."""
         return tuple(each for each in self.replicas if each.replica.role.trains)
 
     @property
     def names(self) -> str:
-        """Return who is on the host, as a text."""
+        """The replicas on the host, as a text."""
         return listed(sorted(each.replica for each in self.replicas))
 
 
 def full(case: Case) -> tuple[Link, ...]:
-    """Return the full links, the fullest first, and of these only those that are about as full as that one.
+    """Return the fullest link, if it is full, and the links that are about as full; the fullest first.
 
-    What passes one link passes another one, too. The fuller link binds; the other follows from it.
+    Traffic that passes one link also passes another one. The fuller link is the bottleneck; the use of the
+    other link follows from it.
     """
     uses = usages.links(case)
     most = max(uses.values(), default=0.0)
@@ -86,18 +87,18 @@ def full(case: Case) -> tuple[Link, ...]:
 
 
 def is_full(case: Case, replica: ReplicaSnapshot) -> bool:
-    """Whether the link of a replica's host is known to be full."""
+    """Return whether the link of a replica's host is known to be full."""
     return (usages.link(case, replica) or 0.0) >= FULL
 
 
 @once
 def losing(case: Case) -> tuple[ReplicaSnapshot, ...]:
-    """Return the replicas that are known to send many segments again."""
+    """Return the replicas that are known to retransmit many segments."""
     return tuple(each for each in case.snapshot.replicas if (each.retransmitted_share or 0.0) >= LOSSY)
 
 
 def evidence(case: Case, link: Link) -> Evidence:
-    """Return how full a link was seen to be."""
+    """Return the evidence of how full a link is."""
     used, all_of_it = (each / _MEGA for each in (link.use * link.bits_per_second, link.bits_per_second))
     fields = ("network_received_bytes", "network_sent_bytes")
     return Evidence(
@@ -108,7 +109,12 @@ def evidence(case: Case, link: Link) -> Evidence:
 
 
 def others(case: Case, used: float) -> Evidence | None:
-    """Return how far the parameter servers' cores are used, if that is less than a link is."""
+    """Return evidence that the parameter servers' cores are used less than a link; None: they are not.
+
+    Args:
+        case: the measurements.
+        used: the use of the link.
+    """
     known = [use for each in case.servers if (use := usages.busy(case, each)) is not None]
     if not known or max(known) >= used:
         return None
@@ -119,10 +125,9 @@ def others(case: Case, used: float) -> Evidence | None:
 
 
 def apart(now: Queues, found: Sequence[Link]) -> Queues:
-    """Return the network in which each replica of these hosts has a host like that for itself.
+    """Return the network in which each replica on these hosts has a host of the same bandwidth for itself.
 
-    What they send and get at the same time then goes over as many links: a step takes as long as over the
-    link with most to carry.
+    Their traffic then uses several links in parallel: a step takes as long as on the busiest of these links.
     """
     stations, throughput = dict(now.stations), now.steps_per_second()
     for link in found:
@@ -134,7 +139,7 @@ def apart(now: Queues, found: Sequence[Link]) -> Queues:
 
 
 def wider(now: Queues, found: Sequence[Link], factor: float) -> Queues:
-    """Return the network in which these hosts have so many times the bandwidth."""
+    """Return the network in which the bandwidth of these hosts is multiplied by a factor."""
     names = {each.station for each in found}
     stations = {name: each / factor if name in names else each for name, each in now.stations.items()}
     return dataclasses.replace(now, stations=stations)
@@ -146,13 +151,13 @@ def _busier(replica: ReplicaSnapshot) -> float | None:
 
 
 def halved(case: Case) -> Iterator[FieldChange]:
-    """Yield the change that halves the bytes of values, where the training library sends them whole."""
+    """Yield the change that halves the bytes of values, if the training library sends them as float32."""
     if trainings.by_library(case) and _precision(case) == "float32":
         yield FieldChange(path=_PRECISION, value="bfloat16")
 
 
 def fewer_bytes(case: Case) -> str:
-    """Return what has fewer bytes sent, done by hand."""
+    """Return the manual step that reduces the bytes sent."""
     if not trainings.by_library(case):
         return "send less: larger batches with fewer steps, sparse gradients, values of 16 bits"
     return "spec.training.steps_per_exchange: steps that share their messages pull parameters once"

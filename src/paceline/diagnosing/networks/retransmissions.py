@@ -1,4 +1,4 @@
-"""Packets are lost on the way and sent again."""
+"""Packets are lost in the network and sent again."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.RETRANSMISSIONS,), explains=("waiting-for-ps",))
 def retransmissions(case: Case) -> Iterator[Hit]:
-    """Replicas that send many of their segments again, though no link is full."""
+    """Replicas that retransmit many of their segments; severity INFO if a full link explains the losses."""
     samples = case.samples_by_replica
     counted = [each for each in links.losing(case) if _again(samples.get(each.replica, ())) >= LEAST_SEGMENTS]
     lossy = sorted(counted, key=lambda each: -_share(each))
@@ -43,7 +43,7 @@ def retransmissions(case: Case) -> Iterator[Hit]:
     told = ", ".join(
         f"{each.replica} {_share(each):.1%} of {_sent(samples[each.replica]):,}" for each in lossy[:4]
     )
-    # A queue before a full link drops what does not fit into it: that is how TCP finds its rate.
+    # The queue before a full link drops packets that do not fit into it: this is how TCP finds its rate.
     fills = [each for each in lossy if links.is_full(case, each)]
     hosts = listed(dict.fromkeys(each.row.host or str(each.replica) for each in lossy))
     yield Hit(

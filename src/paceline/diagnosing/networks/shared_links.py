@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.LINKS,), explains=("ps-network-bound", "retransmissions", "waiting-for-ps"))
 def shared_link(case: Case) -> Iterator[Hit]:
-    """Full links of hosts with a parameter server and more."""
+    """Full links of hosts with a parameter server and at least one other parameter server or trainer."""
     full = links.full(case)
     found = [each for each in full if each.servers and len(each.servers) + len(each.trainers) > 1]
     if not found:
@@ -59,7 +59,7 @@ def _apart(link: Link) -> str:
 
 
 def _more(link: Link) -> str:
-    """Return what helps where what they say to each other on one host would take links, too, if apart."""
+    """Return the next step if separate hosts do not help, because local traffic would then use links too."""
     return f"give {link.host} more bandwidth: apart, its replicas would send as much over links of their own"
 
 
@@ -70,7 +70,7 @@ def _fewer_bytes(case: Case) -> str:
 
 
 def _changes(case: Case, link: Link) -> tuple[FieldChange, ...]:
-    """Return the placement that puts them apart, where there are hosts enough for it."""
+    """Return the change to a placement on separate hosts, if the job has enough hosts for it."""
     now, hosts = case.spec.placement.strategy, len(case.spec.hosts)
     if hosts < len(case.servers) + (1 if link.trainers else 0):
         return ()

@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.LINKS,), explains=("retransmissions", "waiting-for-ps"))
 def worker_link(case: Case) -> Iterator[Hit]:
-    """Full links of hosts on which only trainers are, and no server's link is as full."""
+    """Full links of hosts with only trainers, if no server's link is as full."""
     found = links.full(case)
     if not found or any(each.servers for each in found) or not any(each.trainers for each in found):
         return
@@ -57,10 +57,10 @@ def worker_link(case: Case) -> Iterator[Hit]:
 
 
 def _gain(case: Case, found: Sequence[Link]) -> Gain | None:
-    """Return what twice the bandwidth brings: on a link of its own a step takes half of the time for it.
+    """Return the gain from twice the bandwidth: the transfer of a step then takes half of its time.
 
-    That is part of what a trainer does by itself, as no other trainer waits there. Where several share the
-    link it is no less.
+    The transfer counts as time that a trainer spends by itself, because no other trainer waits at its link.
+    If several trainers share the link, the gain is no smaller.
     """
     total = rates.total(each.steps_per_second for each in case.trainers)
     if not total:

@@ -1,1 +1,1 @@
-"""What the optimizer costs parameter servers: one rule a file."""
+"""Rules about the optimizer's cost to parameter servers, one rule per file."""

@@ -1,4 +1,4 @@
-"""A gradient of the few rows that a batch uses has become one of all rows of the table."""
+"""The gradient of a table has become dense: it has all rows instead of the few that a batch uses."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from paceline.model.traces.traced_steps import Direction
 TIMES_PULLED = 3.0
 #: Of what a step pushes, or of the time of operations on servers: less is not what makes a step slow.
 LEAST_SHARE = 0.2
-#: Lookups take a variable by its handle; this operation takes its value, all of it.
+#: A lookup reads a variable through its handle; this operation reads the variable's whole value.
 _WHOLE_READ = "ReadVariableOp"
 
 TOPIC = Topic(
@@ -40,7 +40,7 @@ TOPIC = Topic(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Moved:
-    """What a step of all trainers moves of a table; None: not measured."""
+    """The bytes of a table, and of everything, that a step of all trainers moves; None: not measured."""
 
     pushed: float | None
     pulled: float | None
@@ -56,7 +56,7 @@ class _Moved:
     ),
 )  # fmt: skip
 def dense_gradient(case: Case) -> Iterator[Hit]:
-    """A table that is looked up by rows, and of which the optimizer applies a gradient of all rows."""
+    """Tables that are looked up by rows, but whose optimizer applies a gradient of all rows."""
     total = table_works.total_microseconds(case)
     for work in table_works.of_case(case):
         if not work.gradient:
@@ -105,21 +105,22 @@ def _moved(case: Case, name: str) -> _Moved:
 
 
 def _needless_share(work: TableWork, moved: _Moved) -> float:
-    """Return the share of all bytes that would not move if only the rows of batches did."""
+    """Return the share of all bytes that would not move if only the rows of the batches moved."""
     pushed, pulled = moved.pushed or 0.0, moved.pulled or 0.0
     extra = pushed + pulled if _is_read_whole(work) else max(0.0, pushed - pulled)
     return extra / moved.all_bytes if moved.all_bytes > 0 else 0.0
 
 
 def _is_read_whole(work: TableWork) -> bool:
-    """Whether the loss takes the whole table besides some rows, as a penalty of all of it does."""
+    """Return whether the loss reads the whole table besides the looked-up rows, as a penalty on it does."""
     return _WHOLE_READ in work.kinds
 
 
 def _is_dense(work: TableWork, moved: _Moved) -> bool:
-    """Whether far more is pushed than rows were pulled; where bytes were not measured, operations say it.
+    """Return whether far more bytes are pushed than pulled; without measured bytes, the operations suffice.
 
-    Of a small table a batch may use nearly all rows: then its gradient has to be large.
+    The comparison excludes small tables: a batch may use nearly all of their rows, so the gradient has to be
+    large.
     """
     if not moved.pushed or not moved.pulled or _is_read_whole(work):
         return True

@@ -26,7 +26,7 @@ LEAST_SHARE = 0.2
 #: Smaller tables are not told of where there is no trace: the estimate is for long ones.
 LEAST_BYTES = 1_000_000
 _KINDS_SHOWN = 4
-#: The optimizer that touches all rows, of those that the job file knows.
+#: The only optimizer of the job file that updates all rows.
 _DENSE = "adam"
 _OPTIMIZER = "optimizer"
 #: What Adam keeps of each value of a variable: two moments.
@@ -48,14 +48,14 @@ TOPIC = Topic(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Dense:
-    """Tables that are updated whole.
+    """Tables whose rows are all updated in each step.
 
     Attributes:
-        names: of the tables, the costliest first.
-        servers: that hold them.
-        share: of the work of servers, between 0 and 1.
-        seen: how that is known.
-        paths: where the job file says the optimizer.
+        names: the names of the tables, the costliest first.
+        servers: the servers that hold the tables.
+        share: the updates' share of the servers' work, between 0 and 1.
+        seen: the evidence.
+        paths: the keys of the job file that set the optimizer.
     """
 
     names: tuple[str, ...]
@@ -71,7 +71,7 @@ class _Dense:
     explains=("ps-cpu-bound", "too-few-ps", "too-many-workers", "hot-ps", "waiting-for-ps"),
 )
 def dense_update(case: Case) -> Iterator[Hit]:
-    """Tables of which an update takes all rows, and which are a good part of what servers do."""
+    """Tables whose updates take all rows and are a large part of the servers' work."""
     dense = _traced(case) or _asked(case)
     if dense is None or dense.share < LEAST_SHARE:
         return
@@ -102,7 +102,7 @@ def _what(case: Case, dense: _Dense) -> str:
 
 
 def _used_rows(variable: Variable | None) -> float | None:
-    """Return the rows of a table that a batch uses, by the bytes that they move: both ways, and the ids."""
+    """Return how many rows of a table a batch uses, from the bytes of ids and rows that a step moves."""
     if variable is None or variable.step_bytes is None:
         return None
     return variable.step_bytes / variable.looked_up_bytes
@@ -114,7 +114,7 @@ def _variable(case: Case, name: str) -> Variable | None:
 
 
 def _traced(case: Case) -> _Dense | None:
-    """Return the tables that traces show to be updated whole, by a gradient of some rows."""
+    """Return the tables whose rows are all updated from gradients of some rows, according to traces."""
     works = [each for each in table_works.of_case(case) if not each.gradient]
     total = table_works.total_microseconds(case)
     if not works or total <= 0:
@@ -139,13 +139,13 @@ def _traced(case: Case) -> _Dense | None:
 
 
 def _is_seen_adam(case: Case, name: str) -> bool:
-    """Whether a script without the training library updates a table by Adam, which a cure can change."""
+    """Return whether a table of a script without the training library uses Adam, which a cure can change."""
     variable = _variable(case, name)
     return bool(trainings.cured(case, cures.LAZY_ADAM)) and variable is not None and is_adam(variable)
 
 
 def whole_tables(case: Case) -> tuple[Variable, ...]:
-    """Return the tables of a script that is seen of which an update takes all rows, by its operations."""
+    """Return the tables of an instrumented script whose updates take all rows, judged by their operations."""
     plan = case.recording.plan
     return tuple(
         each
@@ -155,7 +155,7 @@ def whole_tables(case: Case) -> tuple[Variable, ...]:
 
 
 def is_adam(variable: Variable) -> bool:
-    """Whether Adam updates all rows of a table, by its operations and its slots."""
+    """Return whether Adam updates all rows of a table, judged by its operations and slots."""
     return variable.slots == _ADAM_SLOTS and table_works.are_whole(variable.updates)
 
 
@@ -164,12 +164,12 @@ def _is_asked(case: Case, key: str, names: tuple[str, ...]) -> bool:
 
 
 def _key(name: str) -> str:
-    """Return which optimizer of the job file updates a table; the wide part's are called so."""
+    """Return the job file's key of the optimizer of a table; names in the wide part begin with ``wide/``."""
     return "wide_optimizer" if name.startswith("wide/") else _OPTIMIZER
 
 
 def _asked(case: Case) -> _Dense | None:
-    """Return the tables that the script or the job file has updated whole, of which traces say nothing."""
+    """Return the untraced tables whose rows are all updated, according to the script or the job file."""
     plan, placed = case.recording.plan, case.placed
     tables = [
         each
@@ -208,15 +208,15 @@ def _asked(case: Case) -> _Dense | None:
 
 
 def _is_whole(case: Case, table: Variable) -> bool:
-    """Whether an update takes all rows of a table: by the operations that the script has, or the job file."""
+    """Return whether an update takes all rows of a table, judged by its operations or the job file."""
     if table.updates:
-        # Of Keras it is known which optimizer it is, and not what a cure has changed in it.
+        # For Keras only the optimizer's name is known, not whether a cure has changed the optimizer.
         return table_works.are_whole(table.updates) and not trainings.is_applied(case, cures.LAZY_ADAM)
     return trainings.optimizer(case, _key(table.name)) == _DENSE
 
 
 def _updates_per_second(case: Case) -> float | None:
-    """Return how often a table is updated: once in an exchange, synchronously once for all trainers."""
+    """Return how often a table is updated: once in each exchange; if synchronous, once for all trainers."""
     steps = rates.total(each.steps_per_second for each in case.trainers)
     shared = trainings.section(case).get("steps_per_exchange")
     per_exchange = shared if isinstance(shared, int) and shared > 0 else 1

@@ -1,4 +1,4 @@
-"""What it brings to take work from parameter servers that an optimizer need not do."""
+"""The gain from relieving parameter servers of unnecessary work of the optimizer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MOST = 0.95
 
 
 def gain(case: Case, work: float, moved: float = 0.0) -> Gain | None:
-    """Return what it brings to take shares off the work of servers, and off the bytes that move.
+    """Return the gain from removing a share of the servers' work, and a share of the bytes that move.
 
-    The network of queues says it from the load of servers; a trace, if there is one, from how long trainers
-    wait for them. The truth lies between the two: a server that has few cores, or shares them, keeps trainers
-    waiting even where it uses little.
+    The network of queues computes the gain from the load of the servers; a trace, if there is one, gives it
+    from how long trainers wait for servers. The truth lies between the two: a server that has few cores, or
+    shares them, keeps trainers waiting even if its use is low.
     """
     work, moved = min(work, _MOST), min(moved, _MOST)
     relieved = outlooks.servers_relieved(case, work)

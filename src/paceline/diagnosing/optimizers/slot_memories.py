@@ -1,4 +1,4 @@
-"""The optimizer's slots are most of what fills the memory of parameter servers."""
+"""The optimizer's slots take most of the memory of parameter servers."""
 
 from __future__ import annotations
 
@@ -44,11 +44,13 @@ TOPIC = Topic(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Filled:
-    """A server that is mostly slots.
+    """A server whose memory is mostly slots; sizes are in bytes.
 
     Attributes:
-        slots: bytes of them.
-        limit: of its memory, in bytes; None: there is none.
+        server: the server.
+        slots: the size of the slots.
+        memory: the memory that the server uses.
+        limit: the server's memory limit; None: there is none.
     """
 
     server: ReplicaSnapshot
@@ -58,13 +60,13 @@ class _Filled:
 
     @property
     def is_near(self) -> bool:
-        """Whether it is near its limit."""
+        """Whether the server is near its memory limit."""
         return self.limit is not None and self.memory >= NEAR_LIMIT * self.limit
 
 
 @rule(TOPIC, needs=(needs.PLAN, needs.MEMORY), explains=("memory-near-limit",))
 def slots_memory(case: Case) -> Iterator[Hit]:
-    """Servers whose memory is mostly slots, near its limit or many GiB."""
+    """Servers whose memory is mostly slots and is near its limit, or whose slots take many GiB."""
     plan = case.placed
     filled = [each for each in _filled(case, plan) if each.is_near or each.slots >= LARGE_BYTES]
     if plan is None or not filled:
@@ -111,7 +113,7 @@ def _slot_bytes(variable: Variable) -> int:
 
 
 def _changes(case: Case, table: Variable) -> tuple[FieldChange, ...]:
-    """Return the change to an optimizer of one slot, where the job file says one of more."""
+    """Return the change to an optimizer with one slot, if the job file's optimizer has more."""
     key = "wide_optimizer" if table.name.startswith("wide/") else "optimizer"
     if table.slots <= _LEAN_SLOTS or trainings.optimizer(case, key) in (None, _LEAN):
         return ()

@@ -1,9 +1,9 @@
-"""What parameter servers compute for each table in a step, as traced: for the rows of a batch, or for all.
+"""The traced work of parameter servers for each table in a step: on the rows of a batch, or on all rows.
 
-A table is a variable of which a step looks rows up. How the operations of an update tell its kind was read
-in TensorFlow's optimizers and in traces: kernels named ``SparseApply`` and ``Scatter`` take the rows of some
-ids; ``Apply`` without ``Sparse`` takes a gradient of all rows; an update that is put together from ``Mul``,
-``Sqrt`` and the like ends in an ``Assign`` of all rows.
+A table is a variable whose rows a step looks up. The operations of an update show its kind, as read in
+TensorFlow's optimizers and in traces: kernels named ``SparseApply`` and ``Scatter`` update the rows of some
+ids; ``Apply`` without ``Sparse`` applies a gradient of all rows; an update that consists of ``Mul``, ``Sqrt``
+and similar operations ends in an ``Assign`` of all rows.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ _LOOKUPS = re.compile(r"(Resource)?Gather(V2|Nd)?$|(Resource)?Sparse\w*Gather")
 _OF_ROWS = re.compile(r"(Resource)?(Gather|Scatter|SparseApply)")
 _APPLY = re.compile(r"(Resource)?Apply[A-Z]")
 _ASSIGN = re.compile(r"Assign(Add|Sub)?(VariableOp)?$")
-#: Optimizers of Keras that let moments of all rows decay in each step, by the names of their classes (read
-#: in tf_keras: the optimizers of 2.11 and later, and those of before, which it calls legacy).
+#: The class names of Keras optimizers that let the moments of all rows decay in each step (read in tf_keras:
+#: the optimizers of 2.11 and later, and the earlier ones, which it calls legacy).
 _WHOLE_OPTIMIZERS = frozenset({"Adam", "AdamW", "Nadam"})
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TableWork:
-    """What a step has servers compute for one table.
+    """The servers' work on all rows of one table in a step.
 
     Attributes:
-        servers: that hold a part of it.
-        kinds: of the operations that take all of its rows, the longest first.
-        microseconds: of these.
-        gradient: whether one of them takes a gradient of all rows; else only the update does.
+        name: the name of the table.
+        servers: the servers that hold a part of the table.
+        kinds: the kinds of the operations on all rows, the longest first.
+        microseconds: the time of these operations.
+        gradient: whether a gradient of all rows is applied; if not, only the update takes all rows.
     """
 
     name: str
@@ -46,7 +47,7 @@ class TableWork:
 
 
 def of_case(case: Case) -> tuple[TableWork, ...]:
-    """Return the tables of which each step updates all rows, by the traces, the longest first."""
+    """Return the tables whose rows are all updated in each step, according to traces, the longest first."""
     times: dict[str, list[ServerTime]] = {}
     for each in trace_summaries.server_time(case.recording.traces):
         if each.variable is not None:
@@ -85,22 +86,22 @@ def _work(name: str, own: Sequence[ServerTime]) -> TableWork | None:
 
 
 def are_whole(updates: Iterable[str]) -> bool:
-    """Whether updates of a table, by their operations or the optimizer of Keras, take all of its rows."""
+    """Return whether a table's updates take all rows, judged by their operations or the Keras optimizer."""
     return any(each in _WHOLE_OPTIMIZERS or _ASSIGN.match(each) for each in updates)
 
 
 def is_traced(case: Case, variable: str) -> bool:
-    """Whether traces have operations of a variable, so that they say how it is updated."""
+    """Return whether traces have operations of a variable, and so show how it is updated."""
     return any(each.variable == variable for trace in case.recording.traces for each in trace.operations)
 
 
 def total_microseconds(case: Case) -> float:
-    """Return what a step has servers compute in all, as traced."""
+    """Return the total time of the servers' operations in a step, as traced."""
     return sum(each.microseconds for each in trace_summaries.server_time(case.recording.traces))
 
 
 def waiting_share(case: Case) -> float | None:
-    """Return the share of a step that trainers pull and push, as traced; None: it was not."""
+    """Return the share of a step that trainers spend pulling and pushing; None: no step was traced."""
     splits = [split for trace in case.recording.traces if (split := trace_summaries.mean_split(trace))]
     total = sum(each.total_microseconds for each in splits)
     if total <= 0:
@@ -109,7 +110,7 @@ def waiting_share(case: Case) -> float | None:
 
 
 def source(case: Case) -> EvidenceSource:
-    """Return what the times of operations rest on."""
+    """Return the source of the times of operations: the traces."""
     traces = case.recording.traces
     at = [trace.at for trace in traces]
     return EvidenceSource(

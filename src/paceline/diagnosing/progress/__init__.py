@@ -1,1 +1,1 @@
-"""What is wrong with the progress of training: one rule a file."""
+"""Rules about the progress of training, one rule per file."""

@@ -1,4 +1,4 @@
-"""Training has not begun, because a replica never came."""
+"""Training has not begun, because a replica is missing."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("standing-trainers", "waiting-for-ps", "idle-workers"))
 def waiting_at_start(case: Case) -> Iterator[Hit]:
-    """Jobs without a step of which some replicas wait for another."""
+    """Jobs that have made no step because some replicas wait for another one."""
     run = case.recording.run
     elapsed = case.snapshot.elapsed_seconds
     waits = run.phase in (JobPhase.STARTING, JobPhase.RUNNING) and not case.recording.lost
@@ -61,17 +61,17 @@ def waiting_at_start(case: Case) -> Iterator[Hit]:
     elif here and len(here) == len(rows) and not _is_unseen(case) and _all_idle(case):
         absent = [each for each in case.snapshot.replicas if _is_absent(case, each)]
         names = {each.replica for each in absent}
-        # All trainers at once are more likely to read TensorFlow from a slow disk.
+        # If all trainers are silent at once, a slow disk from which they load TensorFlow is more likely.
         is_sure = bool(absent) and any(row.replica.role.trains and row.replica not in names for row in rows)
         if len(absent) <= len(rows) // 2 and (is_sure or elapsed >= LEAST_UNCERTAIN_SECONDS):
             yield _silent(case, absent, elapsed)
 
 
 def _is_unseen(case: Case) -> bool:
-    """Whether steps may be made and are not seen: then a script that sleeps between them looks the same."""
+    """Return whether steps may go unseen: then a training script that sleeps between steps looks the same."""
     spec = case.spec
     if spec.training is not None:
-        return False  # The library tells them by itself.
+        return False  # The training library reports its steps by itself.
     is_off = spec.instrumentation is Instrumentation.OFF or spec.framework is not Framework.TENSORFLOW
     return is_off or any(
         each.replica is not None and each.replica.role.trains and each.message.startswith(silences.UNSEEN)
@@ -115,7 +115,7 @@ def _logs(case: Case, names: Sequence[str]) -> Iterator[str]:
 
 
 def _all_idle(case: Case) -> bool:
-    """Whether every replica is measured and none computes: not in the last seconds."""
+    """Return whether every replica was measured in the last seconds and none of them computes."""
     for each in case.snapshot.replicas:
         own = case.histories.get(each.replica, [])
         fresh = bool(own) and own[-1].at >= case.recording.at - 2 * silences.RECENT_SECONDS
@@ -139,7 +139,7 @@ def _cpu_seconds(samples: Sequence[Sample]) -> float | None:
 
 
 def _is_absent(case: Case, replica: ReplicaSnapshot) -> bool:
-    """Whether a process has done far less since it began than those of the others."""
+    """Return whether a replica's process has done far less since its start than those of the others."""
     threads = _against_others(case, replica, _threads)
     if (threads is not None and threads < FEW_THREADS) or replica.replica in silences.stopped(case):
         return True
@@ -150,7 +150,7 @@ def _is_absent(case: Case, replica: ReplicaSnapshot) -> bool:
 def _against_others(
     case: Case, replica: ReplicaSnapshot, gauge: Callable[[Sequence[Sample]], float | None]
 ) -> float | None:
-    """Return a figure of a replica over the median of the others'; None: not measured."""
+    """Return the ratio of a replica's gauge to the median of the others' gauges; None: not measured."""
     own = gauge(case.histories.get(replica.replica, ()))
     others = [
         value

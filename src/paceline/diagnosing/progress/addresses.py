@@ -1,8 +1,8 @@
-"""Addresses in the script that are not the job's.
+"""Addresses in the script that are not the job's addresses.
 
-They are seen where the script starts TensorFlow's server: the instrumentation compares its cluster with the
-job's. Of any script the agent says that nothing listens where others look for the replica, and where it
-listens instead.
+If the script starts TensorFlow's server, the instrumentation compares the server's cluster with the job's
+cluster. For any script, the agent reports that nothing listens at the address where other replicas look for
+this replica, and where the replica listens instead.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.runs import SEEN
 from paceline.model.words import listed
 
-#: The first words of what the instrumentation says of such a cluster.
+#: The first words of the instrumentation's remark about a cluster with other addresses.
 NOT_THE_JOBS = "its cluster is not the job's: "
 
 TOPIC = Topic(
@@ -39,7 +39,7 @@ TOPIC = Topic(
     explains=("nothing-trained", "standing-trainers", "waiting-at-start", "hang", "idle-workers"),
 )
 def other_addresses(case: Case) -> Iterator[Hit]:
-    """Replicas whose TensorFlow server has a cluster with addresses that no replica of the job has."""
+    """Replicas whose TensorFlow cluster has addresses that no replica of the job has."""
     said = [each for each in sayings.of(case, SEEN) if each.message.startswith(NOT_THE_JOBS)]
     if not said:
         return

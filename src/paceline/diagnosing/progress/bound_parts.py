@@ -1,4 +1,4 @@
-"""What binds by experiment: whatever it does, more of it makes the job faster."""
+"""Bottlenecks found by a probe: more of their resource makes the job faster, whatever it is used for."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("waiting-for-ps",))
 def bound_part(case: Case) -> Iterator[Hit]:
-    """Cores and links of which a probe says that they bind."""
+    """Cores and links that a probe found to be bottlenecks."""
     probe = confirmations.newest(case.recording)
     ends = probe.elasticities if probe is not None else ()
     for each in sayings.binding(ends):
@@ -60,7 +60,7 @@ def _hit(case: Case, found: Elasticity, ends: Sequence[Elasticity]) -> Hit:
 
 
 def _changes(spec: JobSpec, found: Elasticity) -> Iterator[FieldChange]:
-    """Yield what gives each replica of a part half as many cores again; of a link nothing can be changed."""
+    """Yield the changes that give each replica of a part 1.5 times its cores; nothing for a link."""
     if found.part.knob is not Knob.CPU:
         return
     for target in found.part.targets:

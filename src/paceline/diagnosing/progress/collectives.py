@@ -1,7 +1,7 @@
-"""Who waits in a collective call while no step is made, and who never came to it.
+"""Which ranks wait in a collective call while no step is made, and which ranks never entered it.
 
-Ranks are reported of while there is no step, too: that none was made, and how long the rank has waited
-meanwhile, for the gradients of others or for its input.
+Ranks send step reports even while they make no step. Such a report says that no step was made, and how long
+the rank waited meanwhile for the gradients of other ranks or for its input.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ MOSTLY = 0.8
 
 
 def waiting(case: Case, trainers: Sequence[Silence]) -> list[Silence]:
-    """Return the trainers that wait in all-reduce since their last step."""
+    """Return the trainers that have waited in all-reduce since their last step."""
     return [each for each in trainers if (_share(case, each, "all_reduce_seconds") or 0.0) >= MOSTLY]
 
 
 def evidence(case: Case, trainers: Sequence[Silence], found: Sequence[Silence]) -> Iterator[Evidence]:
-    """Yield who waits for others, and who waits for its input instead."""
+    """Yield the evidence of which trainers wait for others, and which wait for their input instead."""
     if found:
         names = listed(each.replica.replica for each in found)
         yield Evidence(
@@ -42,7 +42,13 @@ def evidence(case: Case, trainers: Sequence[Silence], found: Sequence[Silence]) 
 
 
 def _share(case: Case, trainer: Silence, field: str) -> float | None:
-    """Return which part of its time without a step a trainer spent so; None: it has not said."""
+    """Return the share of its time without a step that a trainer spent on a field; None: not reported.
+
+    Args:
+        case: the measurements.
+        trainer: the trainer, and since when it makes no step.
+        field: the field of step reports that has the seconds.
+    """
 
     def seconds(report: StepReport) -> float | None:
         value: float | None = getattr(report, field)

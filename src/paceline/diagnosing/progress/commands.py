@@ -1,4 +1,4 @@
-"""Commands that do something else than to train: they flood their log, outlive their trainer, misreport."""
+"""Commands that misbehave: they flood their log, outlive their trainer, or send wrong reports."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.words import listed
 
-#: The kinds of the events by which agents and operators say so.
+#: The kinds of the events by which agents and operators report these commands.
 OUTPUT, OUTLIVED, MISREAD, LEFT = "output", "outlived", "misread", "left"
 
 FLOOD = Topic(
@@ -64,7 +64,7 @@ LEFT_BEHIND = Topic(
 
 @rule(FLOOD, needs=())
 def log_flood(case: Case) -> Iterator[Hit]:
-    """Replicas of which the agent, or on a cluster the operator, has said that they print that much."""
+    """Replicas whose agent, or on a cluster the operator, has reported that they flood their log."""
     said = sayings.of(case, OUTPUT)
     if said:
         names = sayings.names(said)
@@ -78,7 +78,7 @@ def log_flood(case: Case) -> Iterator[Hit]:
 
 @rule(MISREAD_REPORTS, needs=(), explains=("waiting-at-start",))
 def misread_reports(case: Case) -> Iterator[Hit]:
-    """Replicas whose agent could not make sense of what their scripts report."""
+    """Replicas whose agent could not understand the reports of their scripts."""
     said = sayings.of(case, MISREAD)
     if said:
         names = sayings.names(said)
@@ -92,7 +92,7 @@ def misread_reports(case: Case) -> Iterator[Hit]:
 
 @rule(ENDED, needs=())
 def trainer_ended(case: Case) -> Iterator[Hit]:
-    """Replicas whose trainer has ended a while ago, without another step since."""
+    """Replicas whose training process has ended while the command goes on, without another step since."""
     run, steps = case.recording.run, case.recording.steps
     if run.phase not in (JobPhase.RUNNING, JobPhase.SUCCEEDED):
         return
@@ -116,7 +116,7 @@ def trainer_ended(case: Case) -> Iterator[Hit]:
 
 @rule(LEFT_BEHIND, needs=(), explains=("nothing-trained",))
 def left_behind(case: Case) -> Iterator[Hit]:
-    """Replicas whose command ended by itself before processes that it had started."""
+    """Replicas whose command ended while processes that it had started still ran."""
     attempts = {row.replica: row.attempt for row in case.recording.replicas}
     said = [
         each
@@ -132,6 +132,6 @@ def left_behind(case: Case) -> Iterator[Hit]:
             subjects=tuple(names),
             evidence=sayings.evidence(said),
             next_steps=(f"paceline logs {case.recording.run.name} --tail 20",),
-            # Without a step it was the training, as far as is known.
+            # If no step was made, the processes that were ended were probably the training itself.
             severity=None if trained else Severity.ERROR,
         )

@@ -44,7 +44,7 @@ TOPIC = Topic(
 
 
 class _Slowing(NamedTuple):
-    """What an evaluator costs the training: the gain without it, what was seen of it, and who suffers."""
+    """What evaluators cost the training: the gain without them, the evidence, and the slowed replicas."""
 
     gain: Gain
     evidence: tuple[Evidence, ...]
@@ -57,7 +57,7 @@ class _Slowing(NamedTuple):
     explains=("slow-host", "slow-decoding", "ps-cpu-bound", "waiting-for-ps"),
 )
 def evaluation_starves(case: Case) -> Iterator[Hit]:
-    """Evaluators that share cores with the training, which is slower meanwhile."""
+    """Evaluators that share cores with the training and slow it down."""
     local = case.recording.run.engine == "local"
     groups: dict[str | None, list[ReplicaSnapshot]] = {}
     for each in case.of_role(Role.EVALUATOR):
@@ -110,9 +110,9 @@ def _share_cores(one: ReplicaSnapshot, other: ReplicaSnapshot) -> bool:
 
 
 def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | None:
-    """Return what they cost by comparing training while they evaluate with training while they rest.
+    """Return the evaluators' cost, by comparing training while they evaluate with training while they rest.
 
-    None: they never rest or never evaluate, so that there is nothing to compare.
+    None: they never rest or never evaluate, so there is nothing to compare.
     """
     beside = _beside(case, evaluators)
     trainers = [each for each in case.trainers if each in beside]
@@ -150,26 +150,26 @@ def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | N
 
 
 class _Rate:
-    """Adds up steps and the time that they took."""
+    """A rate of steps, added up from step reports."""
 
     def __init__(self) -> None:
         self.count = 0
         self.steps = self.seconds = 0.0
 
     def add(self, steps: int, seconds: float) -> None:
-        """Count a report."""
+        """Add a report."""
         self.count += 1
         self.steps += steps
         self.seconds += seconds
 
     @property
     def per_second(self) -> float:
-        """Return the steps a second of one trainer."""
+        """The steps per second of one trainer."""
         return self.steps / self.seconds if self.seconds > 0 else 0.0
 
 
 def _computes(samples: Sequence[Sample], at: float) -> bool | None:
-    """Whether an evaluator computed at a moment; None: that was not measured."""
+    """Return whether an evaluator computed at a moment; None: it was not measured."""
     number = bisect.bisect_left(samples, at, key=lambda sample: sample.at)
     if number == len(samples) or samples[number].at - samples[number].interval_seconds > at:
         return None
@@ -177,7 +177,7 @@ def _computes(samples: Sequence[Sample], at: float) -> bool | None:
 
 
 def _crowded(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | None:
-    """Return what those that always evaluate cost at most: cores are full, and others would use them."""
+    """Return the highest possible cost of evaluators that never rest, if they share full cores."""
     if crowds.bound_elsewhere(case):
         return None
     for place in dict.fromkeys(place for each in evaluators for place in crowds.places(case, each)):
@@ -203,7 +203,7 @@ def _wants_more(replica: ReplicaSnapshot) -> bool:
 
 
 def _most(starved: Sequence[ReplicaSnapshot], freed: float) -> float:
-    """Return how many times as fast the starved become: no replica gets more than its limit."""
+    """Return how many times as fast the starved replicas become; no replica gets more than its limit."""
     bounds = [
         min(freed, each.cpu_limit_cores / each.cpu_cores) if each.cpu_limit_cores else freed
         for each in starved
@@ -213,7 +213,7 @@ def _most(starved: Sequence[ReplicaSnapshot], freed: float) -> float:
 
 
 def _share(case: Case, others: Sequence[ReplicaSnapshot]) -> float:
-    """Return the part of the training that a place holds up: all of it where parameter servers are there."""
+    """Return the share of the training that a place delays: all of it if parameter servers are there."""
     if any(each.replica.role is Role.PS for each in others):
         return 1.0
     return len(others) / max(1, len(case.trainers))

@@ -1,4 +1,4 @@
-"""Training stands still, and nothing says why it should."""
+"""Training stands still without a known reason."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ BUSY = 0.3
 BUSY_CORES = 0.1
 #: Fewer reports than that say nothing of what is usual, unless the last one is too long ago.
 LEAST_REPORTS = 3
-#: What helps where trainers wait for one that is done.
+#: The next step if trainers wait for a trainer that is done.
 _END_TOGETHER = (
     "in your script: device_filters leave other workers out of a session (TensorFlow 1), and who trains "
     "synchronously needs as many examples as the others"
@@ -60,7 +60,7 @@ TOPIC = Topic(
     explains=("standing-trainers", "waiting-for-ps", "idle-workers", "slow-storage"),
 )
 def hang(case: Case) -> Iterator[Hit]:
-    """Trainers that live and have not made a step for many times as long as one takes."""
+    """Trainers that run and have made no step for many times as long as a step takes."""
     run = case.recording.run
     if run.phase is not JobPhase.RUNNING or case.recording.lost or _is_changing(case):
         return
@@ -105,7 +105,7 @@ def hang(case: Case) -> Iterator[Hit]:
             next_steps=(*([_END_TOGETHER] if ended else []), *_next_steps(case, names[0])),
         )
         return
-    # Who has nothing left to do is silent too; of some among others only a stopped process is sure to hang.
+    # A trainer with nothing left to do is silent too. If only some are silent, only stopped processes count.
     for each in silent:
         name = str(each.replica.replica)
         if each.replica.replica in stopped:
@@ -127,12 +127,12 @@ def _runs(phase: ReplicaPhase) -> bool:
 
 
 def _is_changing(case: Case) -> bool:
-    """Whether a replica is on its way, so that others wait for it."""
+    """Return whether a replica is starting or stopping, so that others may wait for it."""
     return any(not (_runs(row.phase) or row.phase.is_final) for row in case.recording.replicas)
 
 
 def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
-    """Whether a trainer has come a short while ago and made no step yet: others may wait for it."""
+    """Return whether a trainer started a short while ago and has made no step: others may wait for it."""
     known = {each.replica.replica for each in trainers}
     beginners = (
         case.histories.get(each.replica, ())
@@ -151,7 +151,10 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
 
 
 def _start(case: Case) -> float:
-    """Return until when what is measured first was there before, for all that a look shows (Unix seconds)."""
+    """Return the time (Unix seconds) up to which a first sample may not be the beginning of its replica.
+
+    A recording of only the newest measurements does not show when replicas began that are older than it.
+    """
     return min((own[0].at for own in case.histories.values() if own), default=0.0) + LEAST_SECONDS
 
 
@@ -165,10 +168,10 @@ def _ended(case: Case) -> list[ReplicaId]:
 
 
 def _is_done(case: Case, trainers: Sequence[Silence], ended: Sequence[ReplicaId], *, is_busy: bool) -> bool:
-    """Whether the steps are all made: what follows is an evaluation, an export, the end.
+    """Return whether all steps seem to be made, so that an evaluation, an export or the end follows.
 
-    Where a trainer has ended that is so as long as the others compute, and as long as one is left that ends
-    the job: it may copy its export to somewhere slow.
+    If a trainer has ended, this is assumed while the others compute, or if all steps are made and the only
+    trainer left is the one whose end ends the job: it may copy its export to slow storage.
     """
     left = [each.replica.replica for each in trainers]
     ends_the_job = len(left) == 1 and (left[0].role is Role.CHIEF or left[0].index == 0)
@@ -183,22 +186,25 @@ def _ends(case: Case, ended: Sequence[ReplicaId]) -> Iterator[Evidence]:
 
 
 def _last_change(case: Case) -> float:
-    """Return when something last happened after which trainers need some time, or show that they live."""
+    """Return the time of the last event that delays trainers or shows that they are alive."""
     told = [event.at for event in case.recording.events if event.kind not in ("note", STANDING)]
     told += [each.at for each in case.recording.evaluations if each.replica.role is not Role.EVALUATOR]
-    # Of a next attempt somewhere else there may be no event yet. Where a look begins, nothing has changed.
+    # A new attempt on another host may have no event yet. The beginning of a recording is not a change.
     start = _start(case)
     told += [own[0].at for own in case.histories.values() if own and own[0].at > start]
     return max(told, default=0.0)
 
 
 def _is_old(case: Case, trainers: Sequence[Silence]) -> bool:
-    """Whether all steps were made before what a look reaches, which knows the last report of each trainer."""
+    """Return whether the last step of every trainer is older than the samples of the recording.
+
+    A recording of only the newest measurements still has the last report of each trainer.
+    """
     return all(each.since < case.histories[each.replica.replica][0].at for each in trainers)
 
 
 def _is_busy(case: Case, trainers: list[Silence]) -> bool:
-    """Whether any trainer computes about as it did while it made steps."""
+    """Return whether any trainer computes about as much as while it made steps, or is not measured."""
     for each in trainers:
         own = case.histories[each.replica.replica]
         now = silences.cores(silences.recent(own))
@@ -209,7 +215,7 @@ def _is_busy(case: Case, trainers: list[Silence]) -> bool:
 
 
 def _say_they_compute(case: Case) -> bool:
-    """Whether a trainer says that it computes, though no step ends."""
+    """Return whether a trainer reports that it computes, though no step ends."""
     return any(each.doing is StandingActivity.COMPUTING for each in standings.now(case.recording))
 
 

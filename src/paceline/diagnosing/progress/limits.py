@@ -1,7 +1,7 @@
 """Replicas that are at their limit while others wait for them: such a job is never called fine.
 
-Other rules say why that is so. Where none does, this one says what it is: `uncovered` is the last word of
-each diagnosis.
+Other rules say why a replica is at its limit. If none does, this rule at least names the replica: each
+diagnosis ends with `uncovered`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def at_limit(case: Case) -> Iterator[Hit]:
 
 
 def _binding(case: Case) -> Iterator[Hit]:
-    """Yield what binds, if it is used so far that nothing is fine: the model says so, and so do the rules."""
+    """Yield the bottleneck of the network of queues, if it is nearly fully used and trainers wait for it."""
     outlook = outlooks.outlook(case)
     if outlook is None:
         return
@@ -83,9 +83,10 @@ def _binding(case: Case) -> Iterator[Hit]:
 
 
 def uncovered(found: Sequence[Cause]) -> list[Cause]:
-    """Return causes without those that say only that something binds, where another one says why.
+    """Return the causes without those that only name a bottleneck which another cause explains.
 
-    A mere remark explains nothing. What an experiment says goes before what is only seen.
+    A cause of severity INFO explains nothing. A bottleneck found by a probe takes precedence over one that
+    was only measured.
     """
     left = list(found)
     for name in (bound_parts.TOPIC.name, TOPIC.name):
@@ -100,7 +101,7 @@ def uncovered(found: Sequence[Cause]) -> list[Cause]:
 
 
 def _full_servers(case: Case) -> list[ReplicaSnapshot]:
-    """Return the servers that use up cores of which no trainer has a part."""
+    """Return the servers that fully use cores which no trainer shares."""
     found: list[ReplicaSnapshot] = []
     for pool, users in usages.pools(case).items():
         used = rates.total(each.cpu_cores for each in users)
@@ -111,7 +112,7 @@ def _full_servers(case: Case) -> list[ReplicaSnapshot]:
 
 
 def _fully_linked(case: Case) -> list[ReplicaSnapshot]:
-    """Return the servers whose hosts use up their links, each a host of its own."""
+    """Return the servers that each have a host of their own whose link is fully used."""
     hosts = [each.row.host for each in (*case.servers, *case.trainers)]
     return [
         each
@@ -121,7 +122,7 @@ def _fully_linked(case: Case) -> list[ReplicaSnapshot]:
 
 
 def _trainers_wait(case: Case) -> bool:
-    """Whether trainers wait, and the machine that all share leaves them cores to do otherwise."""
+    """Return whether trainers wait although the shared machine has cores left for them."""
     return saturations.are_waiting(case) and headrooms.machine_times(case) >= headrooms.LEAST_GAIN
 
 
@@ -166,7 +167,10 @@ def _waiting(case: Case, trainers: Sequence[ReplicaSnapshot]) -> Iterator[Eviden
 
 
 def _awaited(case: Case) -> ReplicaSnapshot | None:
-    """Return the trainer at its limit that all others wait for: they rest, and make as many steps as it."""
+    """Return the trainer at its limit that all others wait for; None: there is none.
+
+    The other trainers rest, and make steps at the same rate as this trainer.
+    """
     uses = {each: use for each in case.active_trainers if (use := usages.cpu(case, each)) is not None}
     full = [each for each, use in uses.items() if use >= usages.AT_LIMIT and _is_alone(case, each)]
     if len(full) != 1 or len(uses) < 2 or len(uses) < len(case.active_trainers):

@@ -1,4 +1,4 @@
-"""The loss is not a number any more."""
+"""The loss is no longer a number."""
 
 from __future__ import annotations
 
@@ -34,7 +34,13 @@ TOPIC = Topic(
 
 
 class _Lost(NamedTuple):
-    """A trainer whose loss is none: the last report with one, and the first without."""
+    """A trainer that no longer reports a loss.
+
+    Attributes:
+        last: its last report with a loss; None: there is none.
+        first: its first report without a loss after that.
+        reports: the number of its reports without a loss since then.
+    """
 
     last: StepReport | None
     first: StepReport
@@ -43,15 +49,15 @@ class _Lost(NamedTuple):
 
 @rule(TOPIC, needs=(needs.STEPS,))
 def loss_not_finite(case: Case) -> Iterator[Hit]:
-    """Trainers whose last reports have no loss, though they had one, or though all reports should."""
+    """Trainers whose last reports have no loss, though earlier reports had one or all should have one."""
     reports = case.reports
-    # paceline.training always tells a loss; of a script that never does so nothing follows.
+    # paceline.training always reports a loss. If another script never reports one, its absence means nothing.
     tells = trainings.by_library(case) or any(
         report.loss is not None for own in reports.values() for report in own
     )
     found = {replica: lost for replica, own in reports.items() if tells and (lost := _lost(own))}
     if not trainings.by_library(case):
-        # Some scripts have one trainer alone tell a loss.
+        # In some scripts only one trainer reports a loss.
         found = {replica: lost for replica, lost in found.items() if lost.last is not None}
     if not found:
         return
@@ -87,7 +93,7 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
 
 
 def _lost(reports: Sequence[StepReport]) -> _Lost | None:
-    """Return since when a trainer has no loss; None: it has one."""
+    """Return since when a trainer reports no loss; None: its last reports have one."""
     made = [each for each in reports if each.steps is None or each.steps > 0]
     known = [number for number, each in enumerate(made) if each.loss is not None]
     since = known[-1] + 1 if known else 0

@@ -1,4 +1,4 @@
-"""A replica was started again, and training began anew: nothing was restored."""
+"""A replica was started again, and training began at step 0 again: nothing was restored."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paceline.model.words import listed
 ANEW = 0.1
 #: Of fewer steps little is lost.
 LEAST_STEPS = 50
-#: What the instrumentation says of a script that has no global step: what it counts then are its own steps.
+#: The instrumentation's remark about a script without a global step: its reports count its own steps.
 _NO_GLOBAL_STEP = "global step: not seen"
 
 TOPIC = Topic(
@@ -40,8 +40,8 @@ class _Loss(NamedTuple):
     """A global step that went back.
 
     Attributes:
-        last: the report with the highest step before.
-        first: the first one after.
+        last: the report with the highest step before the step went back.
+        first: the first report afterwards.
     """
 
     last: StepReport
@@ -50,7 +50,7 @@ class _Loss(NamedTuple):
 
 @rule(TOPIC, needs=())
 def trained_anew(case: Case) -> Iterator[Hit]:
-    """Jobs of which a replica was started again and whose global step went back to its beginning."""
+    """Jobs with a restarted replica whose global step went back to its beginning."""
     again = [
         row.replica for row in case.recording.replicas if row.attempt > 1 and _matters(case, row.replica)
     ]
@@ -77,13 +77,13 @@ def trained_anew(case: Case) -> Iterator[Hit]:
 
 
 def _matters(case: Case, replica: ReplicaId) -> bool:
-    """Whether variables are lost with a replica, or filled anew by it: a server's, or the chief's part."""
+    """Return whether a restart can lose variables: a server holds them, the chief initializes them again."""
     chief = ReplicaId(Role.CHIEF if case.spec.role(Role.CHIEF) else Role.WORKER, 0)
     return replica.role is Role.PS or replica == chief
 
 
 def _loss(case: Case) -> _Loss | None:
-    """Return where the global step has gone back last; None: it never did, or it is not known."""
+    """Return where the global step last went back; None: it never did, or it is not known."""
     if any(each.kind == SEEN and _NO_GLOBAL_STEP in each.message for each in case.recording.events):
         return None
     found, last = None, None

@@ -1,4 +1,4 @@
-"""Trainers that live and make no steps: for how long, against how long their steps usually take."""
+"""Trainers that run and make no steps: for how long, compared with their usual time between reports."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.measures.standings import StandingActivity
 from paceline.model.roles import ReplicaId
 
-#: The first word of what the instrumentation says when it has seen a library that trains. What else it says
-#: is of steps, or of what it could not look into.
+#: The first word of the instrumentation's remark that it has seen a training library. Its other remarks are
+#: about steps, or about what it could not examine.
 HELLOS = ("TensorFlow ", "PyTorch ")
-#: So an agent begins that says why nothing is seen of a trainer.
+#: How an agent begins a remark about why a trainer's steps are not seen.
 UNSEEN = "its steps are not seen"
 #: The last seconds that say what a replica does now.
 RECENT_SECONDS = 8.0
@@ -33,11 +33,12 @@ class Silence(NamedTuple):
     """A trainer that has made steps, and since when it makes none.
 
     Attributes:
-        since: the moment of its last report of a step (Unix seconds).
-        seconds: until it was measured last: so it lived for so long without a step.
-        usual: the median of seconds between its reports; and the longest.
-        longest: see ``usual``.
-        reports: how many there are.
+        replica: the trainer.
+        since: the time of its last report of a step (Unix seconds).
+        seconds: the time from then to its last sample, in which it ran without making a step.
+        usual: the median of the seconds between its reports.
+        longest: the longest time between its reports.
+        reports: the number of its reports of steps.
     """
 
     replica: ReplicaSnapshot
@@ -49,7 +50,7 @@ class Silence(NamedTuple):
 
 
 def silences(case: Case) -> list[Silence]:
-    """Return how long ago each trainer that lives has made its last step, in its newest attempt."""
+    """Return for each running trainer how long ago it made the last step of its newest attempt."""
     return [found for each in case.trainers if (found := _silence(case, each)) is not None]
 
 
@@ -83,21 +84,21 @@ def cores(samples: Iterable[Sample]) -> float | None:
 
 
 def is_stopped(samples: Sequence[Sample]) -> bool:
-    """Whether a process does nothing at all: TensorFlow that merely waits still wakes now and then."""
+    """Return whether a process does nothing at all: TensorFlow wakes now and then even while it waits."""
     last = recent(samples)
     switched = [count for each in last if (count := rates.switches(each)) is not None]
     return bool(switched) and len(last) >= 3 and max(switched) == 0
 
 
 def steps_made(reports: Iterable[StepReport]) -> bool:
-    """Whether any of some reports tells of a step."""
+    """Return whether any of some reports is about a step."""
     return any(each.steps is None or each.steps > 0 for each in reports)
 
 
 def has_begun(case: Case) -> bool:
-    """Whether what replicas do is more than their start: a step was seen, or all have run for long enough.
+    """Return whether the job is past its start: a step was seen, or all replicas have run for long enough.
 
-    Where steps would be seen nothing else counts: to import, to build a graph and to wait may take any time.
+    If steps would be seen, only a step counts: importing, building a graph and waiting may take any time.
     """
     if steps_made(case.recording.steps):
         return True
@@ -108,7 +109,7 @@ def has_begun(case: Case) -> bool:
 
 
 def would_be_seen(case: Case) -> bool:
-    """Whether the first step of the job would be seen, because a trainer is looked into."""
+    """Return whether the first step of the job would be seen, because a trainer is instrumented."""
     said = sayings.of(case, SEEN)
     unseen = {each.replica for each in said if each.message.startswith(UNSEEN)}
     return any(
@@ -121,7 +122,7 @@ def would_be_seen(case: Case) -> bool:
 
 
 def trains(case: Case) -> bool:
-    """Whether the job is beyond its start, and not all of its trainers stand and wait."""
+    """Return whether the job is past its start, and not all of its trainers stand still and wait."""
     if not has_begun(case):
         return False
     waiting = {
@@ -131,7 +132,7 @@ def trains(case: Case) -> bool:
 
 
 def stopped(case: Case) -> list[ReplicaId]:
-    """Return the replicas that should run and whose processes do nothing at all."""
+    """Return the running replicas whose processes do nothing at all."""
     return [
         each.replica
         for each in case.snapshot.replicas

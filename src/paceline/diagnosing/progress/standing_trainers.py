@@ -1,4 +1,4 @@
-"""Trainers that have made no step for longer than ten of their steps, and say what they wait for."""
+"""Trainers that have made no step for longer than ten of their steps take, and report what they wait for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WORDS = {
 
 @rule(TOPIC, needs=(), explains=("slow-storage", "waiting-for-ps", "idle-workers"))
 def standing_trainers(case: Case) -> Iterator[Hit]:
-    """Trainers that say that they wait, and have made no step since."""
+    """Trainers that report that they wait and have made no step since."""
     run = case.recording.run
     if run.phase is not JobPhase.RUNNING or case.recording.lost or case.snapshot.progress == 1.0:
         return
@@ -43,7 +43,7 @@ def standing_trainers(case: Case) -> Iterator[Hit]:
     waiting = [each for each in standing if each.doing is not StandingActivity.COMPUTING]
     if not waiting:
         return
-    # One that computes without a step evaluates or saves, as a rule, and others may wait for it.
+    # A trainer that computes without making steps usually evaluates or saves, and others may wait for it.
     computes = len(waiting) < len(standing)
     names = [str(each.replica) for each in waiting]
     seconds = case.recording.at - min(each.since for each in waiting)
@@ -71,6 +71,6 @@ def standing_trainers(case: Case) -> Iterator[Hit]:
 
 
 def _for_what(waiting: Sequence[Standing]) -> str:
-    """Return what most of them wait for, in words."""
+    """Return in words what most of the trainers wait for."""
     counts = {doing: sum(each.doing is doing for each in waiting) for doing in _WORDS}
     return _WORDS[max(counts, key=lambda doing: counts[doing])]

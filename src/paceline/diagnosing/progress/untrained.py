@@ -1,4 +1,4 @@
-"""Trainers that ended without an error, and trained nothing that could be seen."""
+"""Trainers that ended without an error and without a step that was seen."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("waiting-at-start", "standing-trainers", "idle-workers"))
 def nothing_trained(case: Case) -> Iterator[Hit]:
-    """Trainers that were looked into and made no step, when all or the chief have ended."""
+    """Instrumented trainers that made no step although the job or its chief has ended."""
     run = case.recording.run
     if silences.steps_made(case.recording.steps):
         return
@@ -73,7 +73,7 @@ def _roles(case: Case) -> str:
 
 
 def _ended_chief(case: Case) -> ReplicaId | None:
-    """Return the replica that begins the training, if it has ended well a while ago while the job goes on."""
+    """Return the chief, or else worker 0, if it ended without an error a while ago while the job goes on."""
     if case.recording.run.phase is not JobPhase.RUNNING:
         return None
     first = ReplicaId(Role.CHIEF if case.spec.role(Role.CHIEF) else Role.WORKER, 0)
@@ -94,5 +94,5 @@ def _running(case: Case) -> list[ReplicaId]:
 
 
 def _libraries(said: Sequence[JobEvent]) -> str:
-    """Return what was seen to be loaded."""
+    """Return the training libraries that were seen to be loaded."""
     return listed(dict.fromkeys(each.message.split(" ")[0] for each in said))

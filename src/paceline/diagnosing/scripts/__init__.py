@@ -1,1 +1,1 @@
-"""What is slow or fragile because of what a script asks of TensorFlow: one rule a file."""
+"""Rules about scripts that use TensorFlow in a slow or fragile way, one rule per file."""

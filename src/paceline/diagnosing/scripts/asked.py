@@ -1,4 +1,4 @@
-"""What scripts ask of TensorFlow, as far as it was seen (`script_facts`)."""
+"""What scripts ask of TensorFlow, as far as the instrumentation has seen it (`script_facts`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.model.words import listed
 
 
 class ReportedFact(NamedTuple):
-    """A value that the script of a trainer asks for, and when that was seen (Unix seconds)."""
+    """A value that a trainer's script asks for, and when it was seen (Unix seconds)."""
 
     replica: ReplicaId
     value: Value
@@ -27,7 +27,7 @@ def _facts(case: Case) -> Mapping[ReplicaId, Facts]:
 
 
 def of_trainers(case: Case, name: Name) -> list[ReportedFact]:
-    """Return what the scripts of trainers ask for by a name, of those of which it was seen."""
+    """Return the values that the trainers' scripts ask for under a name, as far as they were seen."""
     return [
         ReportedFact(replica, facts[name].value, facts[name].at)
         for replica, facts in _facts(case).items()
@@ -36,18 +36,18 @@ def of_trainers(case: Case, name: Name) -> list[ReportedFact]:
 
 
 def of_replica(case: Case, replica: ReplicaId) -> Facts:
-    """Return what the script of a replica asks for, as far as it was seen."""
+    """Return everything that the script of a replica asks for, as far as it was seen."""
     return _facts(case).get(replica, {})
 
 
 def amount(case: Case, replica: ReplicaId, name: Name) -> float | None:
-    """Return the number that a script asks for; None: it was not seen."""
+    """Return the number that a replica's script asks for under a name; None: it was not seen."""
     fact = of_replica(case, replica).get(name)
     return None if fact is None else float(fact.value)
 
 
 def evidence(name: Name, asked: list[ReportedFact]) -> Evidence:
-    """Return that some scripts ask for the same."""
+    """Return the evidence that some scripts ask for a value."""
     return Evidence(
         text=f"seen in the script of {listed(each.replica for each in asked)}: "
         f"{script_facts.text(name, asked[0].value)}",

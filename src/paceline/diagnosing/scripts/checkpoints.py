@@ -1,4 +1,4 @@
-"""A trainer that stands still while it saves checkpoints, and saves them often."""
+"""Trainers that stand still while they save checkpoints, and save them often."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def frequent_checkpoints(case: Case) -> Iterator[Hit]:
 
 
 def _gain(case: Case, shares: dict[ReplicaId, float]) -> Gain | None:
-    """Return what it brings if these trainers make steps in the time in which they save now."""
+    """Return the gain if these trainers made steps in the time in which they now save checkpoints."""
     total = rates.total(each.steps_per_second for each in case.trainers)
     if not total:
         return None

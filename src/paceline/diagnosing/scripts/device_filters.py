@@ -1,4 +1,4 @@
-"""Sessions that see every other worker, so that one that has ended holds up the start of all."""
+"""Sessions that connect to every other worker, so that a worker that has ended delays the start of all."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("waiting-at-start", "standing-trainers", "idle-workers"))
 def no_device_filters(case: Case) -> Iterator[Hit]:
-    """Several trainers of which each has a session of its own that sees all tasks.
+    """Several trainers that each have a session of their own which connects to all tasks.
 
-    It is an error where one of them waits for a session, and another one is not there.
+    The severity is ERROR if one of them waits for its session while another trainer is not running.
     """
     found = [each for each in asked.of_trainers(case, Name.DEVICE_FILTERS) if not each.value]
     if len(found) < 2 or not case.servers:
@@ -85,7 +85,7 @@ _IN_SCRIPT = (
 
 
 def _waits(case: Case, filters: ReportedFact) -> bool:
-    """Whether a trainer that runs has asked for a session a while ago, and made no step since."""
+    """Return whether a running trainer asked for a session a while ago and has made no step."""
     replica = filters.replica
     runs = any(
         row.replica == replica and row.phase is ReplicaPhase.RUNNING for row in case.recording.replicas

@@ -1,4 +1,4 @@
-"""A busy parameter server that has the global step, and no variable that would explain its load."""
+"""A busy parameter server that holds the global step, and no variable that would explain its load."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.TRAFFIC))
 def global_step_server(case: Case) -> Iterator[Hit]:
-    """A hot server that no variable explains, and that has the global step."""
+    """A hot server that holds the global step and whose load no variable explains."""
     hot = hot_servers.find(case)
     if hot is None or blames.blame(case) is not None:
         return
@@ -66,6 +66,6 @@ def global_step_server(case: Case) -> Iterator[Hit]:
 
 
 def _server(device: str) -> ReplicaId | None:
-    """Return the parameter server of a device such as ``/job:ps/task:0``; None: it is none."""
+    """Return the parameter server of a device such as ``/job:ps/task:0``; None: the device is not on one."""
     found = _DEVICE.search(device)
     return ReplicaId(Role.PS, int(found[1])) if found else None

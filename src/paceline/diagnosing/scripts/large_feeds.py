@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.STEPS,))
 def large_feeds(case: Case) -> Iterator[Hit]:
-    """Trainers that feed much a second."""
+    """Trainers that feed many bytes per second to their steps."""
     fed = {
         each: size * each.steps_per_second
         for each in case.active_trainers

@@ -26,7 +26,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("log-flood",))
 def log_device_placement(case: Case) -> Iterator[Hit]:
-    """Trainers whose sessions do so."""
+    """Trainers whose sessions print the device of each operation."""
     found = [each for each in asked.of_trainers(case, Name.LOG_DEVICE_PLACEMENT) if each.value]
     if found:
         yield Hit(

@@ -35,7 +35,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=())
 def no_prefetch(case: Case) -> Iterator[Hit]:
-    """Trainers without it of which a trace says that a step waits for its input."""
+    """Trainers without prefetching whose traced steps wait for input."""
     without = {str(each.replica): each for each in asked.of_trainers(case, Name.PREFETCHES) if not each.value}
     shares = {}
     for trace in case.recording.traces:

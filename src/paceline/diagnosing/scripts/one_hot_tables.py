@@ -1,4 +1,4 @@
-"""A large table that is multiplied with ids made one-hot, in place of a lookup."""
+"""A large table that is multiplied with one-hot ids instead of being looked up."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOPIC = Topic(
               "ps-network-bound", "too-many-workers", "waiting-for-ps", "compute-bound"),
 )  # fmt: skip
 def one_hot_table(case: Case) -> Iterator[Hit]:
-    """Such a table that makes up a good part of what a step moves, or has servers compute."""
+    """Tables multiplied with one-hot ids that are a large part of the traffic or of the servers' work."""
     found = asked.of_trainers(case, Name.ONE_HOT_TABLE)
     for table in dict.fromkeys(str(each.value) for each in found):
         own = [each for each in case.traffic if each.variable == table]

@@ -36,7 +36,7 @@ TOPIC = Topic(
 
 
 class _Sleep(NamedTuple):
-    """How long a worker has slept after the chief was ready."""
+    """The time that a worker slept after the chief was ready."""
 
     replica: ReplicaId
     seconds: float
@@ -44,7 +44,7 @@ class _Sleep(NamedTuple):
 
 @rule(TOPIC, needs=())
 def recovery_wait(case: Case) -> Iterator[Hit]:
-    """Workers whose wait ended much later than another trainer began its first step."""
+    """Workers whose wait for a session ended much later than another trainer began its first step."""
     waits = asked.of_trainers(case, Name.SESSION_WAIT_SECONDS)
     ready_at = _ready_at(case, {each.replica for each in waits})
     if ready_at is None:
@@ -76,13 +76,13 @@ def recovery_wait(case: Case) -> Iterator[Hit]:
 
 
 def _ready_at(case: Case, waiting: set[ReplicaId]) -> float | None:
-    """Return when the first step began of a trainer that did not wait; None: it is not known."""
+    """Return when the first step of a trainer that did not wait began; None: it is not known."""
     firsts = (own[0] for replica, own in case.reports.items() if own and replica not in waiting)
     return min((intervals.stretch(each)[0] for each in firsts), default=None)
 
 
 def _slept(case: Case, wait: ReportedFact, ready_at: float) -> _Sleep | None:
-    """Return how long a wait went on in vain; None: hardly, or the chief was ready before it."""
+    """Return how long a worker slept although the chief was ready; None: hardly at all, or not known."""
     seconds = wait.at - max(ready_at, wait.at - float(wait.value))
     every = asked.amount(case, wait.replica, Name.RECOVERY_WAIT_SECONDS)
     if every is None or seconds < LEAST_SECONDS:

@@ -1,4 +1,4 @@
-"""Summaries that are made in nearly every step."""
+"""Summaries that are written every few steps."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("slow-host",))
 def frequent_summaries(case: Case) -> Iterator[Hit]:
-    """Trainers that do so; a remark where they are as fast as the others all the same."""
+    """Trainers that write summaries every few steps; severity INFO unless they are slower than the others."""
     found = [
         each for each in asked.of_trainers(case, Name.SUMMARY_EVERY_STEPS) if float(each.value) < FEW_STEPS
     ]
@@ -66,7 +66,7 @@ def frequent_summaries(case: Case) -> Iterator[Hit]:
 
 
 def _slower(case: Case, found: Sequence[ReportedFact]) -> tuple[Evidence, ...]:
-    """Return that a trainer that writes summaries is slower than those that do not, if it is."""
+    """Return evidence for each trainer that writes summaries and is slower than those that write none."""
     rates = {each.replica: each.steps_per_second for each in case.active_trainers if each.steps_per_second}
     writing = {each.replica for each in found}
     others = [rate for replica, rate in rates.items() if replica not in writing]

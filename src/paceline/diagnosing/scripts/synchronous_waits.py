@@ -1,4 +1,4 @@
-"""Synchronous steps of which one worker is the slowest."""
+"""Synchronous steps that wait for one slow worker."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TOPIC = Topic(
 
 
 class _Slowest(NamedTuple):
-    """A worker that the others wait for, and what shows it."""
+    """A worker that the others wait for, with the evidence and the measured field behind it."""
 
     trainer: ReplicaSnapshot
     text: str
@@ -46,7 +46,7 @@ class _Slowest(NamedTuple):
 
 @rule(TOPIC, needs=(needs.STEPS,), explains=("waiting-for-ps",))
 def sync_straggler(case: Case) -> Iterator[Hit]:
-    """One trainer that is slower, or busier, than the others, where a step needs the gradients of all."""
+    """The trainer that is slower or busier than the others, if a step needs the gradients of all."""
     needed = asked.of_trainers(case, Name.REPLICAS_TO_AGGREGATE)
     active = case.active_trainers
     if not needed or len(active) < 2 or float(needed[0].value) < len(active):
@@ -83,7 +83,7 @@ def _by_pace(case: Case) -> _Slowest | None:
 
 
 def _by_load(case: Case) -> _Slowest | None:
-    """Return the trainer that works while the others, as fast as it is, rest."""
+    """Return the trainer that is busy while the others, at the same pace, rest; None: there is none."""
     loads = {
         each: min(1.0, used + readings.waits(each))
         for each in case.active_trainers

@@ -1,1 +1,1 @@
-"""What is wrong with parameter servers: one rule a file."""
+"""Rules about parameter servers, one rule per file."""

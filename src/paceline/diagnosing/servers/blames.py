@@ -1,4 +1,4 @@
-"""Which part of which variable makes a parameter server hot, and whether moving parts would help."""
+"""Which shard of which variable makes a parameter server hot, and whether moving shards would help."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from paceline.model.explanations.causes import Evidence, EvidenceSource, Gain
 
 
 class BlameKind(enum.Enum):
-    """What is wrong with the parts."""
+    """What is wrong with the shards."""
 
-    GIANT = enum.auto()  # one is too much for one server, whole as it is
-    SKEWED = enum.auto()  # the parts of a variable carry unequal traffic
-    MISPLACED = enum.auto()  # they fit, but lie unevenly
+    GIANT = enum.auto()  # One uncut shard is too much for one server.
+    SKEWED = enum.auto()  # The shards of a variable carry unequal traffic.
+    MISPLACED = enum.auto()  # The shards could lie evenly, but do not.
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,13 +27,14 @@ class Blame:
     """Why a parameter server is hot.
 
     Attributes:
-        hot: which, and how hot.
-        shard: the part that has most of it.
-        share: its share of what its server does.
-        siblings: all parts of its variable.
-        on_server: all parts on the hot server, the busiest first.
-        gain: what evening out brings, from this variable alone to all of them; None: that cannot be said.
-        evidence: what was seen.
+        kind: what is wrong with the shards.
+        hot: the hot server.
+        shard: the shard that causes most of the server's load.
+        share: its share of the server's load.
+        siblings: all shards of its variable.
+        on_server: all shards on the hot server, the busiest first.
+        gain: the gain from an even load, from evening out only this variable to all of them; None: not known.
+        evidence: the evidence.
     """
 
     kind: BlameKind
@@ -48,7 +49,7 @@ class Blame:
 
 @once
 def blame(case: Case) -> Blame | None:
-    """Return what makes a server hot; None: none is, or traffic does not say that it is that one."""
+    """Return what makes a server hot; None: no server is hot, or the traffic does not explain it."""
     hot = hot_servers.find(case)
     if hot is None:
         return None
@@ -97,7 +98,7 @@ def _blamed(case: Case, hot: Hot, shards: Sequence[ShardTraffic], *, by_time: bo
 
 
 def _gain(case: Case, hot: Hot, share: float) -> Gain | None:
-    """Return what evening out brings: at least if the others stay as they are, at most if all get even."""
+    """Return the gain from an even load: between spreading only one shard and making all loads even."""
     least = outlooks.gain(case, outlooks.split(case, hot.server, share))
     if least is None or hot.gain is None or not hot.matters:
         return None
@@ -105,7 +106,7 @@ def _gain(case: Case, hot: Hot, share: float) -> Gain | None:
 
 
 def _best(loads: Sequence[float], servers: int) -> float:
-    """Return max/mean of a placement that is nearly the best: longest processing time first, Graham 1969."""
+    """Return the max/mean load of a nearly optimal placement: longest processing time first (Graham 1969)."""
     found = [0.0] * servers
     for load in sorted(loads, reverse=True):
         found[found.index(min(found))] += load
@@ -121,7 +122,7 @@ def _seen(case: Case, loads: dict[str, float], server: str, total: float, *, by_
 
 
 def traffic_source(case: Case) -> EvidenceSource:
-    """Return what the traffic of variables rests on."""
+    """Return the source of the variables' traffic: traces, or counted batches."""
     traces = case.recording.traces
     if not traces:
         return EvidenceSource(what="variables", field="step_bytes", count=len(case.traffic))

@@ -1,4 +1,4 @@
-"""Every parameter server is at its CPU limit, and that is a small one."""
+"""Every parameter server is at its CPU limit, and the limit is small."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ TOPIC = Topic(
 
 
 def is_small(case: Case, saturation: Saturation) -> bool:
-    """Whether servers have fewer cores than a worker has: those they get before there are more of them."""
+    """Return whether servers have fewer cores than a worker: then more cores come before more servers."""
     trainer = saturations.trainer_cores(case)
     return saturation.cores < (SMALL_CORES if trainer is None else trainer)
 
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("waiting-for-ps",))
 def ps_cpu_bound(case: Case) -> Iterator[Hit]:
-    """Servers that all use up few cores, while trainers wait."""
+    """Servers that all use up their few cores while trainers wait."""
     found = saturations.of_cores(case)
     if found is None or not found.waits() or not is_small(case, found):
         return
@@ -61,7 +61,10 @@ def ps_cpu_bound(case: Case) -> Iterator[Hit]:
 
 
 def _needed(found: Saturation, role: RoleSpec | None) -> float:
-    """Return the cores of which trainers at full speed use the planned part, in tenths or whole ones."""
+    """Return the cores per server whose use is `saturations.TARGET` with trainers at full speed.
+
+    The number is rounded up to a tenth, or to a whole number for exclusive cores.
+    """
     cores = found.cores * found.factor
     if role is not None and role.cpu_policy is CpuPolicy.EXCLUSIVE:
         return float(math.ceil(cores))

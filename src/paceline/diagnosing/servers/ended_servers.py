@@ -1,4 +1,4 @@
-"""Parameter servers that have ended without an error, while trainers that need them go on."""
+"""Parameter servers that have ended without an error while trainers that need them go on."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOPIC = Topic(
     explains=("hang", "standing-trainers", "waiting-at-start", "idle-workers", "waiting-for-ps"),
 )
 def ps_ended(case: Case) -> Iterator[Hit]:
-    """Servers that succeeded a while ago while trainers still run, and have made no step since."""
+    """Servers that ended without an error a while ago, while trainers still run but make no step."""
     run, rows = case.recording.run, case.recording.replicas
     waiting = [row for row in rows if row.replica.role.trains and row.phase is ReplicaPhase.RUNNING]
     if run.phase is not JobPhase.RUNNING or not waiting:
@@ -51,7 +51,7 @@ def ps_ended(case: Case) -> Iterator[Hit]:
     yield Hit(
         what=f"{listed(names)} {'has' if one else 'have'} ended without an error, and "
         f"{listed(row.replica for row in waiting)} still {'runs' if len(waiting) == 1 else 'run'}.",
-        # Other servers stand still as well.
+        # Other replicas stand still as well.
         subjects=(*names, *(str(row.replica) for row in others)),
         evidence=tuple(_evidence(case, ended)),
         next_steps=(
@@ -63,13 +63,13 @@ def ps_ended(case: Case) -> Iterator[Hit]:
 
 
 def _is_missed(case: Case, row: ReplicaRow) -> bool:
-    """Whether it ended a while ago, and no trainer has made a step since then."""
+    """Return whether a server ended a while ago and no trainer has made a step since then."""
     ended_at = _ended_at(case, row.replica)
     if ended_at is None:
         return not case.active_trainers
     if case.recording.at - ended_at < LEAST_SECONDS:
         return False
-    # What was on its way when it ended is reported a little later.
+    # Steps that were under way when the server ended are reported a little later.
     return not any(
         report.steps and report.at > ended_at + LEAST_SECONDS / 2 for report in case.recording.steps
     )

@@ -1,4 +1,4 @@
-"""The parameter servers are too few: all are at the limit of decent cores."""
+"""There are too few parameter servers: all are at their CPU limit, which is not small."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("waiting-for-ps",))
 def too_few_ps(case: Case) -> Iterator[Hit]:
-    """Servers that all use up as many cores as trainers have, while these wait."""
+    """Servers that all have and use up as many cores as trainers have, while trainers wait."""
     found = saturations.of_cores(case)
     if found is None or not found.waits() or cpu_bound_servers.is_small(case, found):
         return
@@ -54,7 +54,7 @@ def _what(case: Case, found: Saturation) -> str:
 
 
 def count(case: Case, found: Saturation) -> int:
-    """Return how many servers trainers at full speed need; more than there are trainers only add messages."""
+    """Return how many servers trainers at full speed need; more servers than trainers only add messages."""
     now = saturations.asked_servers(case)
     most = max(now + 1, len(case.trainers))
     return min(most, max(now + 1, math.ceil(now * found.factor - 1e-6)))

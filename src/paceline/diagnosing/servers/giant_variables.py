@@ -39,7 +39,7 @@ TOPIC = Topic(
     explains=("hot-ps", "ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
 )
 def giant_variable(case: Case) -> Iterator[Hit]:
-    """A part of a variable that alone is more than an even share of all."""
+    """A shard of a variable whose load alone is more than an even share of the total load."""
     blame = blames.blame(case)
     if blame is None or blame.kind is not BlameKind.GIANT:
         return
@@ -60,7 +60,7 @@ def giant_variable(case: Case) -> Iterator[Hit]:
 
 
 def _placement(case: Case) -> Iterator[Evidence]:
-    """Say of pods on several hosts that moving them changes nothing: no link binds."""
+    """Yield evidence that moving pods to other hosts changes nothing, if no link is a bottleneck."""
     uses = usages.links(case)
     most = max(uses.values(), default=1.0)
     if most < LINK_AT_REST:

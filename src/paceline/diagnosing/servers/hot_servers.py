@@ -1,4 +1,4 @@
-"""One parameter server works while the others rest: the symptom, told alone where its reason is not known."""
+"""One parameter server works while the others rest: a symptom, reported alone if its reason is not known."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Hot:
     """A hot parameter server.
 
     Attributes:
-        server: which.
-        others: the others.
-        resource: ``CPU`` or ``network``: of which it has the most against the mean.
-        max_over_mean: how much more.
-        gain: what an even load would bring; None: that cannot be said.
-        is_full: whether it is at its limit while trainers wait.
-        is_unbounded: whether there is none that is known.
-        evidence: what was seen of it.
+        server: the hot server.
+        others: the other servers.
+        resource: ``CPU`` or ``network``: the resource whose load is uneven.
+        max_over_mean: the server's load over the mean load.
+        gain: the gain from an even load; None: not known.
+        is_full: whether the server is at its limit while trainers wait.
+        is_unbounded: whether no limit of the server's cores is known.
+        evidence: the evidence of the load.
     """
 
     server: ReplicaSnapshot
@@ -47,18 +47,18 @@ class Hot:
 
     @property
     def matters(self) -> bool:
-        """Whether an even load makes the job faster; where that cannot be computed: whether it is full."""
+        """Whether an even load makes the job faster; if the gain is not known, whether the server is full."""
         return headrooms.matters(self.gain) or (self.gain is None and self.is_full)
 
     @property
     def severity(self) -> Severity:
-        """Return how bad it is, and so is what makes it hot."""
+        """The severity of the hot server, and of the cause that makes it hot."""
         return Severity.WARNING if self.matters else Severity.INFO
 
 
 @once
 def find(case: Case) -> Hot | None:
-    """Return the hot parameter server of a case; None: load is even, or not measured."""
+    """Return the hot parameter server of a case; None: the load is even, or not measured."""
     found = [
         each
         for resource, load in (("CPU", _cores), ("network", _network))
@@ -91,7 +91,7 @@ def _hottest(case: Case, resource: str, load: Callable[[ReplicaSnapshot], float 
         others=others,
         resource=resource,
         max_over_mean=ratio,
-        # The network of queues knows nothing of a server that may use any core there is.
+        # The network of queues cannot model a server that may use any core of the machine.
         gain=None if unbounded else outlooks.gain(case, outlooks.servers_even(case)),
         is_full=is_full,
         is_unbounded=unbounded,
@@ -100,9 +100,9 @@ def _hottest(case: Case, resource: str, load: Callable[[ReplicaSnapshot], float 
 
 
 def _is_full(case: Case, resource: str, server: ReplicaSnapshot) -> bool:
-    """Whether a server is at a limit that is not that of all replicas of a machine.
+    """Return whether a server is at a limit of its own, not one that all replicas of the machine share.
 
-    Without one it works as hard as an operation with a single thread can, and harder than any trainer.
+    A server without a limit counts as full if it keeps a single thread busy and uses as much as any trainer.
     """
     if resource != "CPU":
         return (usages.link(case, server) or 0.0) >= saturations.FULL_LINK
@@ -118,7 +118,7 @@ def _is_full(case: Case, resource: str, server: ReplicaSnapshot) -> bool:
 
 
 def is_unbounded(case: Case, replica: ReplicaSnapshot) -> bool:
-    """Whether nothing that is known bounds the cores of a replica: no limit, and no machine that is full."""
+    """Return whether nothing known bounds the cores of a replica: it has no limit, and no full machine."""
     own = usages.pool(case, replica)
     return own is None or (
         own.name == usages.MACHINE and (usages.busy(case, replica) or 0.0) < saturations.SATURATED
@@ -160,7 +160,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU,), explains=("waiting-for-ps",))
 def hot_ps(case: Case) -> Iterator[Hit]:
-    """A parameter server far above the mean of all."""
+    """A parameter server with a load far above the mean."""
     hot = find(case)
     if hot is None or (not hot.matters and (usages.busy(case, hot.server) or 1.0) < RESTING):
         return
@@ -175,7 +175,7 @@ def hot_ps(case: Case) -> Iterator[Hit]:
 
 
 def _rests(case: Case, server: ReplicaSnapshot, *, beside: ReplicaSnapshot) -> bool:
-    """Whether a server rests: by its limit, or without one beside the hot one."""
+    """Return whether a server rests, relative to its limit, or without a limit relative to the hot server."""
     if is_unbounded(case, server):
         return (server.cpu_cores or 0.0) < RESTING * (beside.cpu_cores or 0.0)
     return (usages.cpu(case, server) or 0.0) < RESTING

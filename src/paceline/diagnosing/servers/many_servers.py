@@ -1,4 +1,4 @@
-"""There are far more parameter servers than needed: all are idle, and each step pays messages to each."""
+"""There are far more parameter servers than needed: all are idle, and each step sends messages to each."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.MEMORY, needs.STEPS), explains=("compute-bound",))
 def too_many_ps(case: Case) -> Iterator[Hit]:
-    """Servers that all do next to nothing, and of which half would do for trainers at full speed."""
+    """Servers that all do next to nothing, if half of them are enough for trainers at full speed."""
     now, trainers = len(case.servers), len(case.trainers)
     uses = [use for each in case.servers if (use := usages.cpu(case, each)) is not None]
     if now < max(LEAST_SERVERS, LEAST_PER_TRAINER * trainers) or len(uses) < now or max(uses) >= IDLE:
@@ -76,7 +76,14 @@ def too_many_ps(case: Case) -> Iterator[Hit]:
 
 
 class _Freed(NamedTuple):
-    """Cores of servers that leave: who gets them, how many stay, the change, and what it brings."""
+    """Cores freed by removing servers.
+
+    Attributes:
+        to: the trainers that get the cores.
+        servers: the number of servers that stay.
+        changes: the changes of the job file.
+        gain: the gain.
+    """
 
     to: tuple[ReplicaSnapshot, ...]
     servers: int
@@ -85,15 +92,15 @@ class _Freed(NamedTuple):
 
 
 def _freed(case: Case, needed: int, used: float) -> _Freed | None:
-    """Return what workers at the limit of their cores get from servers that leave; None: they lack none.
+    """Return the cores that workers get from removed servers; None: they need none, or it brings nothing.
 
-    An example costs trainers and servers as much CPU time as now, so servers have to do as many times as much
-    as workers get cores.
+    An example costs trainers and servers as much CPU time as now. So the servers' load grows by the same
+    factor as the workers' cores.
 
     Args:
-        case: what was measured.
-        needed: servers that are enough for workers with the cores of now.
-        used: cores that all servers use together.
+        case: the measurements.
+        needed: the number of servers that are enough for workers with their present cores.
+        used: the number of cores that all servers use together.
     """
     apart, bound = compute_bounds.apart(case), compute_bounds.bound_trainers(case)
     if apart is None or not bound:
@@ -125,7 +132,7 @@ def _needed(case: Case, uses: float) -> int | None:
 
 
 def _memory(case: Case) -> float:
-    """Return how many servers' limits all hold together; 0: there is no limit."""
+    """Return the memory that all servers use, in units of one server's limit; 0: there is no limit."""
     found = 0.0
     for each in case.servers:
         role = case.role(each)

@@ -34,7 +34,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.LINKS, needs.NETWORK, needs.STEPS), explains=("waiting-for-ps",))
 def ps_network_bound(case: Case) -> Iterator[Hit]:
-    """Servers that all use up the links of their hosts, while trainers wait."""
+    """Servers that all use up the links of their hosts while trainers wait."""
     found = saturations.of_links(case)
     if found is None or not found.waits():
         return
@@ -67,7 +67,7 @@ def _seen(case: Case, found: Saturation) -> Evidence:
 
 
 def _changes(case: Case) -> tuple[FieldChange, ...]:
-    """Return the change to values of two bytes, if the job file can say it and does not yet."""
+    """Return the change to values of two bytes, if the job file can set the precision and has float32."""
     precision = trainings.section(case, "transfers").get("precision") or "float32"
     if not trainings.by_library(case) or precision != "float32":
         return ()
@@ -75,7 +75,7 @@ def _changes(case: Case) -> tuple[FieldChange, ...]:
 
 
 def _left(case: Case) -> float:
-    """Return which part of the bytes is left with values of two bytes; ids stay as they are."""
+    """Return the share of the bytes that remains with values of two bytes; ids stay as they are."""
     total = values = 0.0
     for variable in case.recording.plan.variables if case.recording.plan else ():
         moved = variable.step_bytes or 0.0

@@ -1,7 +1,7 @@
-"""How a job file has its variables cut and placed, and the changes that cut or place them otherwise.
+"""How a job file cuts and places variables, and the changes that cut or place them differently.
 
-The training library cuts and places as Paceline does by itself unless keys say otherwise, so its changes
-leave keys out; in any other script a cure has to be asked for.
+The training library uses Paceline's default way to cut and place unless keys of the job file say otherwise,
+so the changes for it remove keys. For any other script the changes ask for a cure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paceline.model.explanations.causes import FieldChange
 from paceline.model.variables import cures
 
 _TRAINING = ("spec", "training")
-#: What a user's own script can do, where the job file has no say.
+#: The next step for a user's own script, which the job file cannot change.
 BY_HAND = (
     "in your script: tf.distribute.experimental.partitioners.MinSizePartitioner(max_shards={servers}), "
     "or tf.compat.v1.min_max_variable_partitioner({servers})"
@@ -22,9 +22,11 @@ BY_HAND = (
 
 
 def to_defaults(case: Case) -> tuple[FieldChange, ...]:
-    """Return the changes that have variables cut, rows shuffled and parts placed as Paceline does by itself:
-    large ones over all PS, rows by hash, the busiest part first. In a script without the training library
-    rows stay in order, and the largest part is placed first. Empty: the job file says nothing of it.
+    """Return the changes to Paceline's default way of cutting and placing variables.
+
+    By default, large variables are cut over all PS, rows are shuffled by hash, and the busiest shard is
+    placed first. In a script without the training library, rows stay in order and the largest shard is placed
+    first. Empty: there is nothing to change.
     """
     if trainings.is_seen(case):
         return (*trainings.cured(case, cures.PARTITIONING), *trainings.cured(case, cures.PLACEMENT))
@@ -34,9 +36,9 @@ def to_defaults(case: Case) -> tuple[FieldChange, ...]:
 
 
 def placement_to_default(case: Case) -> tuple[FieldChange, ...]:
-    """Return the changes that have parts placed by what they move, cut as they are.
+    """Return the changes that place shards by their traffic, without cutting them differently.
 
-    A script without the training library has them placed by their sizes.
+    In a script without the training library, shards are placed by size.
     """
     if trainings.is_seen(case):
         return trainings.cured(case, cures.PLACEMENT)
@@ -44,7 +46,7 @@ def placement_to_default(case: Case) -> tuple[FieldChange, ...]:
 
 
 def rows_hashed(case: Case) -> tuple[FieldChange, ...]:
-    """Return the changes that have the rows of tables shuffled before they are cut.
+    """Return the changes that shuffle the rows of tables before they are cut.
 
     Empty: the script is not written with the training library.
     """

@@ -1,4 +1,4 @@
-"""Parameter servers that are all at the limit of their cores, or of their links, at once."""
+"""Parameter servers that are all at the limit of their cores, or all at the limit of their links."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class Saturation:
     """Servers at their limit.
 
     Attributes:
-        servers: those of which it was measured.
-        use: of what they may use, on average.
-        cores: that each may use; of links: 0.
-        own: whether these are their own, so that the job file can say another number.
-        times: how many times as fast trainers could be if servers never made them wait, at most.
-        busy: the share of their time that trainers compute or wait for input; None: not measured.
+        servers: the servers that were measured.
+        use: the mean share of their cores or links that they use.
+        cores: the cores that each server may use; 0 for links.
+        own: whether each server has cores of its own, so that the job file can change their number.
+        times: the highest possible speedup of trainers if servers never made them wait.
+        busy: the share of their time in which trainers compute or wait for input; None: not measured.
     """
 
     servers: tuple[ReplicaSnapshot, ...]
@@ -56,27 +56,27 @@ class Saturation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the names of the servers."""
+        """The names of the servers."""
         return tuple(str(each.replica) for each in self.servers)
 
     @property
     def factor(self) -> float:
-        """Return of how many times as much they would use `TARGET`, with trainers at full speed."""
+        """The factor by which their resource has to grow to be used to `TARGET` by trainers at full speed."""
         return max(1.0, self.use * self.times / TARGET)
 
     def waits(self) -> bool:
-        """Whether trainers wait long enough for servers to bind."""
+        """Return whether trainers wait long enough for servers to be the bottleneck."""
         return self.busy is None or self.busy <= BUSY
 
 
 def are_waiting(case: Case) -> bool:
-    """Whether trainers wait so long that servers may be what they wait for, or that is not known."""
+    """Return whether trainers wait so long that servers may be the reason, or it is not known how long."""
     busy = headrooms.busy_share(case)
     return busy is None or busy <= BUSY
 
 
 def of_cores(case: Case) -> Saturation | None:
-    """Return the servers if all are at the limit of their cores; None: they are not, or it is not known."""
+    """Return the servers if all are at the limit of their cores; None: they are not, or this is not known."""
     measured = {
         each: found
         for each in case.servers
@@ -86,7 +86,7 @@ def of_cores(case: Case) -> Saturation | None:
     if not measured or not _even([each.cpu_cores or 0.0 for each in measured]):
         return None
     use = sum(uses[pool] for pool in measured.values()) / len(measured)
-    # One that is not measured may be idle.
+    # A server that is not measured may be idle.
     if use * len(measured) / max(len(measured), asked_servers(case)) < SATURATED:
         return None
     sharing = collections.Counter(measured.values())
@@ -101,7 +101,7 @@ def of_cores(case: Case) -> Saturation | None:
 
 
 def _uses(pools: Mapping[ReplicaSnapshot, Pool]) -> dict[Pool, float]:
-    """Return the share of each pool that servers use: where others use it, servers are not what fills it."""
+    """Return the share of each pool that servers use; the use by other replicas does not count."""
     used: dict[Pool, float] = collections.defaultdict(float)
     for server, pool in pools.items():
         used[pool] += (server.cpu_cores or 0.0) / pool.cores
@@ -109,7 +109,7 @@ def _uses(pools: Mapping[ReplicaSnapshot, Pool]) -> dict[Pool, float]:
 
 
 def of_links(case: Case) -> Saturation | None:
-    """Return the servers if each has the link of a host to itself, and these are full while cores are not."""
+    """Return the servers if each has a host's link to itself, and the links are full but not the cores."""
     links = usages.links(case)
     uses = {each: links[each.row.host] for each in case.servers if each.row.host in links}
     hosts = [each.row.host for each in (*case.servers, *case.trainers)]
@@ -139,7 +139,7 @@ def _even(loads: list[float]) -> bool:
 
 
 def _times(case: Case) -> float:
-    """Return how many times as fast trainers could be, by what is known of their own part of a step."""
+    """Return the possible speedup of trainers, from what is known about their own part of a step."""
     known = headrooms.most_times(case)
     free = outlooks.gain(case, lambda now: dataclasses.replace(now, stations={}))
     bounds = [each for each in (known, free.high if free else None) if each is not None]
@@ -147,10 +147,10 @@ def _times(case: Case) -> float:
 
 
 def gain(case: Case, saturation: Saturation, factor: float) -> Gain | None:
-    """Return what so many times of what servers are short of brings.
+    """Return the gain from multiplying the servers' scarce resource by a factor.
 
-    At least what the network of queues says, which takes what is left of full use for idleness; at most as if
-    trainers then used servers as far as they do now.
+    The lower bound is that of the network of queues, which treats the unused remainder as idleness. The upper
+    bound assumes that trainers then use the servers as much as now.
     """
     if saturation.cores:
         found = outlooks.gain(case, lambda now: outlooks.servers_times(now, factor))
@@ -162,7 +162,7 @@ def gain(case: Case, saturation: Saturation, factor: float) -> Gain | None:
 
 
 def seen(case: Case, saturation: Saturation) -> tuple[Evidence, ...]:
-    """Return what was seen: how far servers are used, and that trainers are not."""
+    """Return the evidence of how much servers are used, and that trainers wait."""
     used = rates.total(each.cpu_cores for each in saturation.servers) or 0.0
     text = f"PS use {used / len(saturation.servers):.2f} of {saturation.cores:.2f} cores each"
     held = [each.throttled_share for each in saturation.servers if each.throttled_share]
@@ -173,7 +173,7 @@ def seen(case: Case, saturation: Saturation) -> tuple[Evidence, ...]:
 
 
 def waiting(case: Case, saturation: Saturation) -> tuple[Evidence, ...]:
-    """Return what was seen of trainers that wait."""
+    """Return the evidence that trainers wait; empty: it was not measured."""
     if saturation.busy is None:
         return ()
     text = f"trainers compute or wait for input {saturation.busy:.0%} of their time"
@@ -181,7 +181,7 @@ def waiting(case: Case, saturation: Saturation) -> tuple[Evidence, ...]:
 
 
 def trainer_cores(case: Case) -> float | None:
-    """Return how many cores a trainer has of its own, or of its host's as its part; None: not known."""
+    """Return the mean number of a trainer's cores: its own, or its part of its host's; None: not known."""
     pools = [pool for each in case.trainers if (pool := usages.pool(case, each))]
     sharing = collections.Counter(pools)
     found = [pool.cores / sharing[pool] for pool in pools if pool.name != usages.MACHINE]
@@ -189,7 +189,7 @@ def trainer_cores(case: Case) -> float | None:
 
 
 def words(cores: float) -> str:
-    """Return a number of cores for people: ``1 core``, ``0.25 cores``."""
+    """Return a number of cores in words: ``1 core``, ``0.25 cores``."""
     return "1 core" if quantity_cores(cores) == "1" else f"{cores:.4g} cores"
 
 

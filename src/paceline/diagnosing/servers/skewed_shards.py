@@ -1,4 +1,4 @@
-"""The parts of a table are equal in size and unequal in traffic."""
+"""The shards of a table are equal in size but unequal in traffic."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TOPIC = Topic(
     explains=("hot-ps", "ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
 )
 def skewed_shards(case: Case) -> Iterator[Hit]:
-    """A hot server because of a part that is busier than the others of its variable."""
+    """A server that is hot because one shard of a variable is busier than the others."""
     blame = blames.blame(case)
     if blame is None or blame.kind is not BlameKind.SKEWED:
         return

@@ -1,4 +1,4 @@
-"""Variables lie so that one parameter server has most of the traffic, though they could lie evenly."""
+"""Variables are placed so that one parameter server has most of the traffic, though they could lie evenly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = Topic(
     explains=("hot-ps", "ps-cpu-bound", "too-few-ps", "waiting-for-ps"),
 )
 def uneven_placement(case: Case) -> Iterator[Hit]:
-    """A hot server whose variables would lie evenly elsewhere."""
+    """A hot server whose load would be even if variables were placed differently."""
     blame = blames.blame(case)
     if blame is None or blame.kind is not BlameKind.MISPLACED:
         return

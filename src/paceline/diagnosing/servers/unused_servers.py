@@ -43,7 +43,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(), explains=("too-many-ps", "idle-workers", "waiting-at-start"))
 def no_variables_on_ps(case: Case) -> Iterator[Hit]:
-    """Jobs whose variables are all with trainers; or whose servers do nothing while trainers work."""
+    """Jobs whose variables are all on trainers, or whose servers do nothing while trainers work."""
     if not case.servers:
         return
     plan = case.recording.plan
@@ -70,7 +70,7 @@ def no_variables_on_ps(case: Case) -> Iterator[Hit]:
 
 
 def _placed_elsewhere(case: Case) -> tuple[Evidence, ...] | None:
-    """Return where variables are; None: one is on a server, or which they are is not known."""
+    """Return the evidence that all variables are elsewhere; None: at least one may be on a server."""
     plan = case.recording.plan
     variables = plan.variables if plan else ()
     if len(variable_devices.elsewhere(variables)) < len(variables):
@@ -86,7 +86,7 @@ def _placed_elsewhere(case: Case) -> tuple[Evidence, ...] | None:
 
 
 def _without_traffic(case: Case) -> tuple[Evidence, ...] | None:
-    """Return that nothing moves though trainers work; None: it does, or it is not measured."""
+    """Return the evidence that nothing moves although trainers work; None: it does, or it is not measured."""
     if not silences.has_begun(case) or needs.NETWORK.lacks(case) or needs.CPU.lacks(case):
         return None
     moved = [_bytes_per_second(case.histories.get(each.replica, ())) for each in case.servers]
@@ -116,7 +116,7 @@ def _without_traffic(case: Case) -> tuple[Evidence, ...] | None:
 
 
 def _bytes_per_second(samples: Sequence[Sample]) -> float | None:
-    """Return what a server moves over all that is known of it: long steps may move nothing for a while."""
+    """Return a server's mean traffic over all its samples: long steps may move nothing for a while."""
     received = rates.rate(samples, lambda each: each.network_received_bytes)
     sent = rates.rate(samples, lambda each: each.network_sent_bytes)
     return rates.total((received, sent))

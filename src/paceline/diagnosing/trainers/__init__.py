@@ -1,1 +1,1 @@
-"""What is wrong with workers and the chief: one rule a file."""
+"""Rules about workers and the chief, one rule per file."""

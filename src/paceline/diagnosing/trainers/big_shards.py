@@ -1,7 +1,7 @@
-"""A straggler that has more to do: it goes on at the usual rate when the others have ended.
+"""A straggler that has more to do: it goes on at the usual rate after the others have ended.
 
-Trainers that take shards of a common queue end together, as paceline.training's do. So this is found where
-each has files of its own.
+Trainers that take shards from a common queue end together, as those of paceline.training do. So this rule
+finds jobs whose trainers each have files of their own.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.STEPS,))
 def big_shard(case: Case) -> Iterator[Hit]:
-    """Few trainers that go on at the usual rate while the others are done."""
+    """Few trainers that go on at the usual rate after the others are done."""
     known = histories.of(case)
     if len(known) < 2:
         return
     end = max(each.until for each in known)
     done = [each for each in known if _silent_seconds(each, end) > 0]
     going = [each for each in known if each not in done]
-    # One who is done is no sign; that most are done and few go on is.
+    # One trainer that is done proves nothing: most have to be done while few go on.
     if len(done) < len(going) or not going or not _are_done(case, done):
         return
     common = min(each.until for each in done)
@@ -64,7 +64,7 @@ def big_shard(case: Case) -> Iterator[Hit]:
 
 
 def _times(known: Sequence[History], end: float) -> float:
-    """Return how many times as fast all would be over if each had the same to do."""
+    """Return the speedup of the job if each trainer had the same amount of work."""
     even = statistics.mean(each.seconds for each in known)
     return (end - statistics.mean(each.since for each in known)) / even if even > 0 else 1.0
 
@@ -96,12 +96,12 @@ def _hit(case: Case, going: Sequence[History], done: Sequence[History], *, end: 
 
 
 def _silent_seconds(history: History, end: float) -> float:
-    """Return for how long it has been silent beyond what is usual; 0 or less: it has not."""
+    """Return for how long a trainer has been silent beyond the usual time; 0 or less: it is not silent."""
     return end - history.until - max(LEAST_SECONDS, LEAST_BEATS * history.beat_seconds)
 
 
 def _keeps_pace(going: History, done: Sequence[History], common: float) -> bool:
-    """Whether it was as fast as the others while they trained; one that was slower is another matter."""
+    """Return whether a trainer was as fast as the others while they trained; slowness is another cause."""
     own = going.rate(common)
     usual = sorted(rate for each in done if (rate := each.rate(common)) is not None)
     return own is not None and bool(usual) and own >= paces.STRAGGLING * usual[len(usual) // 2]
@@ -112,10 +112,10 @@ def _are_done(case: Case, done: Sequence[History]) -> bool:
 
 
 def _is_done(history: History, own: Sequence[Sample]) -> bool:
-    """Whether a silent trainer has done its part: it has ended well, or rests without being stuck.
+    """Return whether a silent trainer has done its part: it has succeeded, or rests without being stuck.
 
-    A process that is stopped does nothing at all; one that saves or evaluates works. Who has nothing left
-    waits for the others and looks now and then whether all is over.
+    A stopped process does nothing at all, and one that saves or evaluates is busy. A trainer that has nothing
+    left to do waits for the others and checks now and then whether all are done.
     """
     row = history.trainer.row
     if row.attempt != history.attempt:

@@ -1,8 +1,9 @@
-"""Trainers compute as fast as their cores allow: so it should be, unless servers have cores that they lack.
+"""Trainers compute as fast as their cores allow: this is the goal, unless servers leave many cores idle.
 
-Parameter servers with room while trainers are at their limit are the goal: no trainer waits. So
-this answers "what would make it faster", and is no fault. It is one where the parameter servers leave as many
-cores idle as all trainers have: moved, these make the job faster for the same price.
+If trainers are at their limit while parameter servers have room, no trainer waits. So this rule answers "what
+would make the job faster" and normally reports no fault. It reports a fault if the parameter servers leave as
+many cores idle as all trainers have: moved to the trainers, these cores make the job faster for the same
+price.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ TOPIC = Topic(
 
 
 class _Move(NamedTuple):
-    """Cores that go from servers to workers, and what that brings."""
+    """The change that moves cores from servers to workers, and its gain."""
 
     changes: tuple[FieldChange, ...]
     gain: Gain
@@ -56,7 +57,7 @@ class _Move(NamedTuple):
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS))
 def compute_bound(case: Case) -> Iterator[Hit]:
-    """Most trainers at the limit of their cores, with servers, links and input that have room."""
+    """Most trainers at the limit of their cores, while servers, links and input have room."""
     if case.spec.role(Role.PS) is None:
         yield from _bound_alone(case)
         return
@@ -87,7 +88,7 @@ def compute_bound(case: Case) -> Iterator[Hit]:
 
 
 def _bound_alone(case: Case) -> Iterator[Hit]:
-    """Yield that trainers which need no servers are at the limit of their cores."""
+    """Yield a hit if most trainers of a job without servers are at the limit of their cores."""
     active, bound = case.active_trainers, _at_limit(case)
     if not bound:
         return
@@ -114,13 +115,13 @@ def _bound_alone(case: Case) -> Iterator[Hit]:
 
 @once
 def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
-    """Return the trainers at the limit of their cores; none if not most are, or if anything else binds."""
+    """Return the trainers at the limit of their cores; none unless most are, and nothing else binds."""
     rest = _most_used(case)
     return () if rest is None or rest >= WITH_ROOM else _at_limit(case)
 
 
 def _at_limit(case: Case) -> tuple[ReplicaSnapshot, ...]:
-    """Return the same, whatever servers do."""
+    """Return the trainers at the limit of their cores, as `bound_trainers`, but whatever servers do."""
     active, busy = case.active_trainers, _busy(case)
     found = tuple(
         each
@@ -139,14 +140,14 @@ def _busy(case: Case) -> dict[ReplicaId, _Full]:
 
 
 class _Full(NamedTuple):
-    """Cores that are used to their limit, how far, and by which replicas."""
+    """Cores that are used to their limit: the share that is used, and the replicas that use them."""
 
     use: float
     users: tuple[ReplicaSnapshot, ...]
 
 
 def _full_pools(case: Case) -> Iterator[_Full]:
-    """Yield the cores that are used to their limit, mostly by trainers."""
+    """Yield the cores that are used to their limit and mostly by trainers."""
     for pool, users in usages.pools(case).items():
         own = rates.total(each.cpu_cores for each in users if each.replica.role.trains)
         everyone = rates.total(each.cpu_cores for each in users)
@@ -157,7 +158,7 @@ def _full_pools(case: Case) -> Iterator[_Full]:
 
 
 def _most_used(case: Case) -> float | None:
-    """Return how far the busiest server's cores are used by servers; None: not measured of all."""
+    """Return the highest share of its cores that a server uses; None: not measured for all servers."""
     known = [usages.cpu(case, each) for each in case.servers]
     if not known or any(each is None for each in known):
         return None
@@ -165,7 +166,7 @@ def _most_used(case: Case) -> float | None:
 
 
 def _own_pools(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, float]:
-    """Return the cores of pools that only these replicas use, by name."""
+    """Return the pools that only these replicas use: maps their names to their cores."""
     names = {each.replica for each in replicas}
     return {
         pool.name: pool.cores
@@ -175,22 +176,22 @@ def _own_pools(case: Case, replicas: Sequence[ReplicaSnapshot]) -> dict[str, flo
 
 
 def _idle(case: Case) -> float:
-    """Return the cores that parameter servers have for themselves and do not use."""
+    """Return the number of cores that only parameter servers may use and that they leave idle."""
     cores = sum(_own_pools(case, case.servers).values())
     return max(0.0, cores - (rates.total(each.cpu_cores for each in case.servers) or 0.0)) if cores else 0.0
 
 
 class Apart(NamedTuple):
-    """The cores of all parameter servers, and of all trainers that make steps."""
+    """The number of cores of all parameter servers, and of all trainers that make steps."""
 
     servers: float
     trainers: float
 
 
 def apart(case: Case) -> Apart | None:
-    """Return the cores of both where each replica has its own, by its role; None: not all have.
+    """Return the cores of servers and trainers if each replica has its own cores; None: not all have.
 
-    A chief's cores are those of another role than the workers'.
+    It is also None for a job with a chief, whose cores are set by another role than the workers' cores.
     """
     both = (*case.servers, *case.active_trainers)
     servers, trainers = _own_pools(case, case.servers), _own_pools(case, case.active_trainers)
@@ -202,11 +203,11 @@ def apart(case: Case) -> Apart | None:
 
 
 def _moved(case: Case) -> _Move | None:
-    """Return the cores of servers and workers when all together lie where they work; None: about as now.
+    """Return the best division of the present cores between servers and workers; None: it brings little.
 
-    An example costs a trainer and the busiest server as much CPU time as now. So with W cores of all
-    trainers the servers need W * (servers * the busiest one's cores) / (cores that trainers use), over
-    `LEFT_USE`; both together are the cores of now.
+    An example costs a trainer and the busiest server as much CPU time as now. So if all trainers have W
+    cores, the servers need W * (servers * the busiest server's used cores) / (cores that trainers use) /
+    `LEFT_USE`. Both together are as many cores as now.
     """
     cores, active = apart(case), case.active_trainers
     if cores is None:

@@ -1,4 +1,4 @@
-"""When each trainer had steps, over all that is known of a job."""
+"""When each trainer made steps, over the whole recording of a job."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """What a trainer has done; times are Unix seconds.
+    """The steps of a trainer; times are Unix seconds.
 
     Attributes:
-        trainer: which.
+        trainer: the trainer.
         since: when its first step began.
-        until: when it reported steps last.
-        seconds: the time that its reports are about.
-        attempt: the attempt that reported last.
-        reports: all of them that had steps, in the order of time.
+        until: when it last reported steps.
+        seconds: the time that its reports cover.
+        attempt: the attempt that sent the last report.
+        reports: all its reports with steps, in order of time.
     """
 
     trainer: ReplicaSnapshot
@@ -33,18 +33,18 @@ class History:
 
     @property
     def beat_seconds(self) -> float:
-        """Return how long it usually takes from report to report."""
+        """The usual time from one report to the next."""
         return statistics.median(each.interval_seconds or 0.0 for each in self.reports)
 
     def rate(self, until: float) -> float | None:
-        """Return its examples a second up to a moment, or its steps if it does not tell examples."""
+        """Return the examples per second up to a moment, or the steps if examples are not reported."""
         before = [each for each in self.reports if each.at <= until]
         counted = all(each.examples is not None for each in before)
         return rates.rate(before, lambda each: each.examples if counted else each.steps)
 
 
 def of(case: Case) -> tuple[History, ...]:
-    """Return the histories of the trainers that had steps; of those that the job still wants."""
+    """Return the histories of the trainers that made steps and are still in the job's spec."""
     found = []
     reports = by_replica(each for each in case.recording.steps if each.steps and each.interval_seconds)
     for trainer in (each for each in case.trainers if case.spec.has(each.replica)):

@@ -47,7 +47,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS))
 def idle_workers(case: Case) -> Iterator[Hit]:
-    """Trainers that have run long enough and never had a step, while others have."""
+    """Trainers that have run long enough and never made a step, while others have."""
     active = histories.of(case)
     names = {each.trainer.replica for each in active}
     silent = [
@@ -81,9 +81,9 @@ def idle_workers(case: Case) -> Iterator[Hit]:
 
 
 def _is_needed(case: Case, replica: ReplicaId) -> bool:
-    """Whether it does something else than to make steps, or sleeps before its first one.
+    """Return whether a trainer does other work than making steps, or sleeps before its first step.
 
-    A coordinator has workers make the steps. A worker looks for the chief's variables only now and then.
+    A coordinator has the workers make the steps. A worker checks for the chief's variables only now and then.
     """
     if asked.amount(case, replica, Name.COORDINATES):
         return True
@@ -96,21 +96,24 @@ def _is_needed(case: Case, replica: ReplicaId) -> bool:
 
 
 def _with_work(case: Case, trainers: int) -> Iterator[Evidence]:
-    """Yield what it would bring if all had work."""
+    """Yield the evidence of the gain if all trainers had work."""
     gain = outlooks.gain(case, lambda now: outlooks.with_trainers(now, max(trainers, now.trainers)))
     if gain is not None and headrooms.matters(gain):
         yield Evidence(text=f"if all had work: x {gain.low:.1f} to {gain.high:.1f} (computed)")
 
 
 def _changes(case: Case, active: Sequence[History], idle: Sequence[ReplicaSnapshot]) -> Iterator[FieldChange]:
-    """Yield as many workers as there is work for."""
+    """Yield the change to as many workers as there is work for."""
     workers = sum(each.trainer.replica.role is Role.WORKER for each in active)
     if workers and all(each.replica.role is Role.WORKER for each in idle):
         yield FieldChange(path=("spec", "roles", "worker", "replicas"), value=workers)
 
 
 def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples) -> bool:
-    """Whether it has run long enough and does nothing. Who works and does not tell its steps is not idle."""
+    """Return whether a trainer has run long enough and does nothing.
+
+    A trainer that uses its cores without reporting steps is not idle.
+    """
     row = trainer.row
     begin, end = max(each.since for each in active), max(each.until for each in active)
     if row.phase is ReplicaPhase.SUCCEEDED:
@@ -131,16 +134,16 @@ def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samp
 
 
 def _first_sample(replica: ReplicaId, samples: _Samples) -> float | None:
-    """Return when its newest attempt was measured first."""
+    """Return when the newest attempt of a replica was first measured."""
     return next((each.at for each in samples.get(replica, ())), None)
 
 
 def _rests(
     trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples, since: float, until: float
 ) -> bool:
-    """Whether it uses little CPU time between two moments, beside those that train.
+    """Return whether a trainer uses little CPU time between two moments, compared with those that train.
 
-    Who has ended has no samples any more and uses none; samples without CPU say nothing.
+    A trainer that has ended has no samples any more and uses no CPU. Samples without CPU prove nothing.
     """
 
     def within(replica: ReplicaId) -> list[Sample]:

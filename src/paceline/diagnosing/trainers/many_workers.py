@@ -1,4 +1,4 @@
-"""There are more workers than these parameter servers can serve: half of them bring nothing."""
+"""There are far more workers than the parameter servers can serve: half of them bring nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("too-few-ps", "ps-network-bound", "waiting-for-ps"))
 def too_many_workers(case: Case) -> Iterator[Hit]:
-    """Trainers far beyond the number from which on even servers, which are not small, bound the speed."""
+    """Trainers far above the number that evenly loaded servers, which are not small, can serve."""
     found = _bound(case)
     trainers = len(case.active_trainers)
     if found is None or found.busy is None or trainers < LEAST_PER_SERVER * len(case.servers):
@@ -75,10 +75,11 @@ def _bound(case: Case) -> Saturation | None:
 
 
 def _knee(trainers: int, busy: float, use: float) -> float:
-    """Return from how many trainers on servers bound the throughput.
+    """Return the number of trainers from which on servers limit the throughput.
 
-    That is where a step of a trainer alone, its own part and that at a server, is as long as the parts of all
-    trainers at that server together (Denning and Buzen 1978). Servers are asked at the same time.
+    At this number, the step of a trainer alone (its own part and its part at a server) takes as long as the
+    parts of all trainers at that server together (Denning and Buzen 1978). A trainer calls all servers at the
+    same time.
     """
     return trainers * busy / use + 1
 

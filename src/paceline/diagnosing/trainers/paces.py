@@ -1,7 +1,7 @@
-"""How fast trainers are beside each other: within the same time, and with batches of the same size.
+"""How fast trainers are compared with each other: in the same time, and with batches of the same size.
 
-Trainers that do not wait for each other take shards of a common queue, so a slow one takes fewer and all end
-together: only their rates tell it from the others.
+Trainers that do not wait for each other take shards from a common queue. A slow trainer takes fewer shards
+and all trainers end together, so only its rate shows that it is slow.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class TrainerPace:
     """How fast one trainer is.
 
     Attributes:
-        trainer: which.
-        unit: ``examples`` or ``steps``, the same for all that are compared.
-        per_second: of these.
+        trainer: the trainer.
+        unit: ``examples`` or ``steps``, the same for all compared trainers.
+        per_second: the rate in this unit.
     """
 
     trainer: ReplicaSnapshot
@@ -51,9 +51,9 @@ class Straggler:
     """A trainer that is slower than the others.
 
     Attributes:
-        pace: its own.
-        others: those of the others.
-        usual: the median of these.
+        pace: the pace of the trainer.
+        others: the paces of the other trainers.
+        usual: the median rate of the others.
     """
 
     pace: TrainerPace
@@ -62,22 +62,22 @@ class Straggler:
 
     @property
     def trainer(self) -> ReplicaSnapshot:
-        """Return which trainer it is."""
+        """The trainer that is slower."""
         return self.pace.trainer
 
     @property
     def fellows(self) -> tuple[ReplicaSnapshot, ...]:
-        """Return the others."""
+        """The other trainers."""
         return tuple(each.trainer for each in self.others)
 
     @property
     def share(self) -> float:
-        """Return its rate over the others' median."""
+        """The trainer's rate over the others' median."""
         return self.pace.per_second / self.usual
 
 
 def paces(case: Case) -> tuple[TrainerPace, ...]:
-    """Return how fast trainers are that can be compared; empty: fewer than two can."""
+    """Return the paces of the trainers that can be compared; empty: fewer than two can."""
     told = by_replica(each for each in case.steps if each.steps is not None and each.interval_seconds)
     reports = {each: told.get(each.replica, []) for each in case.trainers}
     reports = {each: own for each, own in reports.items() if len(own) >= LEAST_REPORTS}
@@ -112,10 +112,11 @@ def stragglers(case: Case) -> tuple[Straggler, ...]:
 
 
 def gain(case: Case, found: Sequence[Straggler]) -> Gain:
-    """Return what it brings if these trainers become as fast as the others.
+    """Return the gain if these trainers become as fast as the others.
 
-    With a common queue of shards it is what they train more. A script of a user's own may give each trainer
-    its share, and all wait for the slowest: at most the job becomes as much faster as that one does.
+    With a common queue of shards, the gain is what these trainers train more. A user's own script may give
+    each trainer a fixed share, and all wait for the slowest: then the job becomes at most as much faster as
+    the slowest trainer does.
     """
     first = found[0]
     total = sum(each.per_second for each in (first.pace, *first.others))
@@ -126,7 +127,7 @@ def gain(case: Case, found: Sequence[Straggler]) -> Gain:
 
 
 def evidence(case: Case, found: Sequence[Straggler]) -> Evidence:
-    """Return what was seen of the rates."""
+    """Return the evidence of the rates."""
     unit, usual = found[0].pace.unit, found[0].usual
     told = ", ".join(f"{each.trainer.replica} {each.pace.per_second:,.0f}" for each in found[:4])
     everyone = [each.trainer for each in found] + list(found[0].fellows)
@@ -138,7 +139,7 @@ def evidence(case: Case, found: Sequence[Straggler]) -> Evidence:
 
 
 def told(found: Sequence[Straggler]) -> str:
-    """Return who is how slow, as the begin of a sentence."""
+    """Return which trainers are how slow, as the beginning of a sentence."""
     names = listed(each.trainer.replica for each in found)
     share = statistics.mean(each.share for each in found)
     return f"{names} {'trains' if len(found) == 1 else 'train'} at {share:.0%} of the others' rate"
@@ -151,7 +152,7 @@ def subjects(found: Sequence[ReplicaSnapshot]) -> tuple[str, ...]:
 
 
 def _common(reports: Sequence[Sequence[StepReport]]) -> Interval:
-    """Return the time from when the last has begun until the first has ended."""
+    """Return the time in which all train: from the last trainer's first step to the first trainer's last."""
     since = max(intervals.stretch(own[0])[0] for own in reports)
     return Interval(since=since, until=min(own[-1].at for own in reports))
 
@@ -159,7 +160,7 @@ def _common(reports: Sequence[Sequence[StepReport]]) -> Interval:
 def _same_batch(
     within: dict[ReplicaSnapshot, list[StepReport]],
 ) -> dict[ReplicaSnapshot, list[StepReport]]:
-    """Return those whose batches are of the usual size."""
+    """Return the trainers whose batches have the usual size, with their reports."""
     sizes = {}
     for each, own in within.items():
         steps = sum(report.steps or 0 for report in own)
@@ -174,19 +175,19 @@ def _same_batch(
 
 
 def _chief(case: Case) -> ReplicaSnapshot | None:
-    """Return who saves the model beside its training: the chief, or else the first worker."""
+    """Return the trainer that also saves the model: the chief, or else the first worker."""
     chiefs = [each for each in case.trainers if each.replica.role is Role.CHIEF]
     return next(iter((*chiefs, *case.trainers)), None)
 
 
 def _rate(reports: Sequence[StepReport], unit: str, *, steady: bool) -> float | None:
-    """Return examples or steps a second.
+    """Return a trainer's examples or steps per second.
 
     Args:
-        reports: of one trainer.
-        unit: which.
-        steady: not the mean but what it was for at least half of the time, where that is more: pauses of a
-            chief that saves the model are not its pace.
+        reports: the reports of the trainer.
+        unit: ``examples`` or ``steps``.
+        steady: whether to return the median rate over time if it is higher than the mean: the pauses in which
+            a chief saves the model do not count as its pace.
     """
 
     def count(report: StepReport) -> float | None:

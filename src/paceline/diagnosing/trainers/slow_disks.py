@@ -1,4 +1,4 @@
-"""A straggler whose examples come slowly."""
+"""A straggler whose examples arrive slowly."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_disk(case: Case) -> Iterator[Hit]:
-    """Stragglers that wait for input while the others do not, and their cores rest."""
+    """Stragglers that wait for input while the others do not, and whose cores rest meanwhile."""
     found = tuple(each for each in paces.stragglers(case) if _waits(each) and not _decodes(case, each))
     if not found:
         return
@@ -66,7 +66,10 @@ def _waits(straggler: Straggler) -> bool:
 
 
 def _decodes(case: Case, straggler: Straggler) -> bool:
-    """Whether it computes while it waits: then its host is slow, not its disk. Not known: it does not."""
+    """Return whether a straggler computes while it waits: then its host is slow, not its disk.
+
+    False if it is not known.
+    """
     return readings.decodes(case, straggler.trainer) is True
 
 

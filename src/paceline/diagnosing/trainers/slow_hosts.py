@@ -1,4 +1,4 @@
-"""A straggler whose host gives it less computing than the others get."""
+"""A straggler whose host gives it less computing power than the others get."""
 
 from __future__ import annotations
 
@@ -45,7 +45,14 @@ TOPIC = Topic(
 
 
 class HostReason(NamedTuple):
-    """Why a host is slow: what was seen, and of which measured field; changes where the job file says it."""
+    """Why a host is slow.
+
+    Attributes:
+        text: the evidence in words.
+        field: the measured field behind the evidence; None: there is none.
+        next_step: what to do.
+        changes: the changes of the job file, if it is the reason.
+    """
 
     text: str
     field: str | None
@@ -55,7 +62,7 @@ class HostReason(NamedTuple):
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("sync-straggler",))
 def slow_host(case: Case) -> Iterator[Hit]:
-    """Stragglers that lack CPU."""
+    """Stragglers that get less CPU than the others."""
     known = [(each, reason) for each in paces.stragglers(case) if (reason := _reason(case, each)) is not None]
     if not known:
         return
@@ -80,21 +87,21 @@ def _seen(case: Case, known: Iterable[tuple[Straggler, HostReason]]) -> Iterator
 
 
 def _reason(case: Case, straggler: Straggler) -> HostReason | None:
-    """Return why a straggler lacks CPU; None: it does not, as far as can be seen."""
+    """Return why a straggler gets too little CPU; None: no reason was seen."""
     own, others = straggler.trainer, straggler.fellows
     if links.is_full(case, own) or own in links.losing(case):
         return None
     fewer = fewer_cores(case, own, others)
     if fewer is not None:
         return fewer
-    # If it waits for its input, or that is not known, only fewer cores can be the reason.
+    # If the trainer waits for its input, or this is not known, only fewer cores can be the reason.
     if own.input_wait_share is None or readings.waits(own) >= readings.INPUT_BOUND:
         return None
     return _slower_cores(straggler) or shared_cores(case, own, others) or stolen_cores(case, own, others)
 
 
 def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> HostReason | None:
-    """Return that a trainer may use fewer cores than the others, and uses them."""
+    """Return the reason that a trainer may use fewer cores than the others, and uses them; or None."""
     cores = usages.cores(case, own)
     usual = median(usages.cores(case, each) for each in others)
     use = usages.busy(case, own)
@@ -117,7 +124,10 @@ def fewer_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapsh
 
 
 def _slower_cores(straggler: Straggler) -> HostReason | None:
-    """Return that an example takes it more CPU time than the others: cores are slower, or share caches."""
+    """Return the reason that an example costs a trainer more CPU time than the others; or None.
+
+    Its cores are slower, or share caches.
+    """
     own = _cpu_seconds(straggler.trainer, straggler.pace.per_second)
     usual = median(_cpu_seconds(each.trainer, each.per_second) for each in straggler.others)
     if own is None or usual is None or own < MORE_TIME * usual:
@@ -133,7 +143,7 @@ def _slower_cores(straggler: Straggler) -> HostReason | None:
 
 
 def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> HostReason | None:
-    """Return that programs of others use its cores, and it uses less than it may."""
+    """Return the reason that other programs use a trainer's cores, and it gets less than it may; or None."""
     cores, use = usages.cores(case, own), usages.cpu(case, own)
     neighbours = usages.neighbours(case, own)
     if neighbours is not None and cores is not None and use is not None:
@@ -158,7 +168,7 @@ def shared_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnaps
 
 
 def stolen_cores(case: Case, own: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> HostReason | None:
-    """Return that the hypervisor of its machine gives its cores to others, and those of the rest less."""
+    """Return the reason that the hypervisor takes more cores from a trainer than from the others; or None."""
     cores, stolen = usages.cores(case, own), own.stolen_cpu_cores
     usual = median(each.stolen_cpu_cores for each in others) or 0.0
     if cores is None or stolen is None or stolen - usual < NEIGHBOURS * cores:
@@ -181,6 +191,6 @@ def _cpu_seconds(trainer: ReplicaSnapshot, per_second: float) -> float | None:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """Return the median of what was measured; None: nothing was."""
+    """Return the median of the values that were measured; None: none was."""
     known = [each for each in values if each is not None]
     return statistics.median(known) if known else None

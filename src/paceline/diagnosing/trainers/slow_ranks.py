@@ -1,7 +1,7 @@
 """A straggler among ranks that wait for each other in each step.
 
-All of them make the same steps, so their rates are equal and tell nothing. What tells is the all-reduce: who
-is late has least to wait there, and all others wait for it.
+All ranks make the same steps, so their rates are equal and do not show the straggler. The time in all-reduce
+does: a rank that is late waits least there, and all others wait for it.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class SlowRank:
     """A rank that others wait for.
 
     Attributes:
-        trainer: which.
-        others: those that wait.
-        waits: the share of its time in all-reduce.
-        usual: the median of theirs.
-        least: the least of theirs.
+        trainer: the slow rank.
+        others: the other ranks.
+        waits: the share of its time that the slow rank spends in all-reduce.
+        usual: the median share of the other ranks.
+        least: the smallest share of the other ranks.
     """
 
     trainer: ReplicaSnapshot
@@ -65,7 +65,7 @@ class SlowRank:
 
 @rule(TOPIC, needs=(needs.STEPS, needs.ALL_REDUCE), explains=("compute-bound",))
 def slow_rank(case: Case) -> Iterator[Hit]:
-    """Ranks that wait far less than the others, who wait for them."""
+    """Ranks that wait far less in all-reduce than the others, because the others wait for them."""
     found = slow_ranks(case)
     if not found:
         return
@@ -94,7 +94,7 @@ def slow_rank(case: Case) -> Iterator[Hit]:
 
 
 def slow_ranks(case: Case) -> tuple[SlowRank, ...]:
-    """Return the ranks that others wait for, the latest first."""
+    """Return the ranks that others wait for; the rank that waits least comes first."""
     known = [each for each in case.active_trainers if each.all_reduce_share is not None]
     made = [
         rank
@@ -106,7 +106,7 @@ def slow_ranks(case: Case) -> tuple[SlowRank, ...]:
 
 
 def _rank(trainer: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> SlowRank | None:
-    """Return a rank beside the others; None: it is alone."""
+    """Return a rank compared with the others; None: there are no others."""
     shares = [_share(other) for other in others]
     usual = slow_hosts.median(shares)
     if usual is None:
@@ -123,9 +123,9 @@ def _is_late(case: Case, rank: SlowRank) -> bool:
 
 
 def _are_full(case: Case, rank: SlowRank) -> bool:
-    """Whether one that waits uses all its cores: then it makes no more steps, however early the rank comes.
+    """Return whether a waiting rank uses all its cores, so that a faster late rank would bring no more steps.
 
-    Where a quota throttles all ranks, they wait for each other in the order in which their periods end.
+    If a quota throttles all ranks, they wait for each other in the order in which their periods end.
     """
     return any(
         (usages.cpu(case, each) or 0.0) >= usages.AT_LIMIT
@@ -143,7 +143,10 @@ def _waits(found: Sequence[SlowRank]) -> float:
 
 
 def _gain(found: Sequence[SlowRank]) -> Gain:
-    """Return what it brings if these are as fast as the others: then the next one of these is the slowest."""
+    """Return the gain if the slow ranks become as fast as the others.
+
+    It is at least that of the next slowest rank as the new bottleneck, and at most that of the median rank.
+    """
     slow = {each.trainer.replica for each in found}
     others = [_share(each) for each in found[0].others if each.replica not in slow]
     own = _waits(found)
@@ -153,7 +156,7 @@ def _gain(found: Sequence[SlowRank]) -> Gain:
 
 
 def _reason(case: Case, rank: SlowRank) -> HostReason | None:
-    """Return why a rank is late; None: that does not show."""
+    """Return why a rank is late; None: no reason was seen."""
     own, others = rank.trainer, rank.others
     return (
         slow_hosts.fewer_cores(case, own, others)
@@ -177,7 +180,10 @@ def _late_input(rank: SlowRank) -> HostReason | None:
 
 
 def _more_computing(rank: SlowRank) -> HostReason | None:
-    """Return that a step takes it more CPU time: it does more, or its cores are slower."""
+    """Return the reason that a step costs a rank more CPU time than the others; or None.
+
+    The rank does more in a step, or its cores are slower.
+    """
     own = _cpu_seconds(rank.trainer)
     usual = slow_hosts.median(_cpu_seconds(each) for each in rank.others)
     if own is None or not usual or own < slow_hosts.MORE_TIME * usual:

@@ -1,4 +1,4 @@
-"""Trainers wait for parameter servers: a symptom, told alone where its reason is not known."""
+"""Trainers wait for parameter servers: a symptom, reported alone if its reason is not known."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TOPIC = Topic(
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS))
 def waiting_for_ps(case: Case) -> Iterator[Hit]:
-    """Trainers that mostly wait, while a server or link is busy."""
+    """Trainers that wait for much of their time while a server or link is busy."""
     share, seen = _share(case)
     network = outlooks.network(case)
     if share is None or seen is None or network is None or share < WAITING or network.busiest is None:
@@ -45,7 +45,7 @@ def waiting_for_ps(case: Case) -> Iterator[Hit]:
 
 
 def _share(case: Case) -> tuple[float | None, Evidence | None]:
-    """Return which part of their time trainers neither compute nor wait for input, and how that was seen."""
+    """Return the share of their time in which trainers neither compute nor wait for input, with evidence."""
     splits = [split for trace in case.recording.traces if (split := trace_summaries.mean_split(trace))]
     total = sum(split.total_microseconds for split in splits)
     if total > 0:

@@ -1,4 +1,4 @@
-"""The API server of a real cluster (`clusters.ClusterTask`), by lightkube."""
+"""A client of a real cluster's API server (`clusters.Cluster`), based on lightkube."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ from paceline.engines.kubernetes.kinds import TRAINING_JOBS, ResourceKind
 
 TIMEOUT_SECONDS = 30.0
 _PAGE = 500
-#: As the kubelet writes it (RFC 3339).
+#: The format of the kubelet's timestamps (RFC 3339).
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)$")
 
 
 class RealCluster:
-    """A cluster by its API server (see `Cluster`).
+    """A cluster that is accessed through its API server (see `clusters.Cluster`).
 
     Args:
-        context: that of the kubeconfig; None: the current one, or the cluster around this process.
-        user: in whose name to ask; None: one's own.
-        groups: as whose member, for a ``user``.
+        context: a context of the kubeconfig; None means the current one, or the cluster around this process.
+        user: the user to impersonate; None means no impersonation.
+        groups: the groups of the impersonated ``user``.
 
     Raises:
-        ClusterError: nothing says where the cluster is.
+        ClusterError: no configuration says where the cluster is.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class RealCluster:
             timeout = httpx2.Timeout(TIMEOUT_SECONDS)
             first, second = (None if user is None else _ActingAs(config, user, groups) for _ in range(2))
             self._client = lightkube.AsyncClient(config, timeout=timeout, transport=first)
-            # For paths that are no objects, on connections of their own: they may take long.
+            # For paths that are not objects. They have connections of their own, because they may take long.
             self._raw = httpx2.AsyncClient(
                 base_url=config.cluster.server,
                 verify=_verify(config),
                 auth=client_adapter.user_auth(config.user),
                 timeout=timeout,
                 transport=second,
-                # What is packed has no length before it is unpacked.
+                # The size of a compressed answer is unknown before it is decompressed.
                 headers={"Accept-Encoding": "identity"},
             )
         except (ConfigError, OSError, ValueError) as error:
@@ -95,7 +95,7 @@ class RealCluster:
                 chunk_size=_PAGE,
                 labels=_labels(selector),
             )
-            # The items of a list do not say what they are.
+            # The items of a list have neither ``apiVersion`` nor ``kind``.
             said = {"apiVersion": kind.api_version, "kind": kind.name}
             objects: builtins.list[Object] = [{**said, **each} async for each in found]
             return Listing(objects, found.resourceVersion)
@@ -103,7 +103,7 @@ class RealCluster:
     async def watch(
         self, kind: ResourceKind, version: str, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncIterator[tuple[str, Object]]:
-        """Yield what happens (see `Cluster`)."""
+        """Yield changes of objects (see `Cluster`)."""
         with _translated(f"{kind.plural} cannot be watched"):
             happenings = self._client.watch(
                 _resource(kind),
@@ -121,12 +121,12 @@ class RealCluster:
             return dict(await self._client.get(_resource(kind), name, **_of(kind, namespace)))
 
     async def create(self, kind: ResourceKind, made: Object, *, dry_run: bool = False) -> Object:
-        """Make an object (see `Cluster`)."""
+        """Create an object (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata'].get('name')} cannot be made"):
             return dict(await self._client.create(_resource(kind)(made), dry_run=dry_run))
 
     async def replace(self, kind: ResourceKind, made: Object) -> Object:
-        """Put an object in the place of another (see `Cluster`)."""
+        """Replace an object (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata']['name']} cannot be replaced"):
             return dict(await self._client.replace(_resource(kind)(made)))
 
@@ -146,14 +146,14 @@ class RealCluster:
             return dict(patched)
 
     async def resize(self, pod: str, namespace: str, container: str, resources: Object) -> Object:
-        """Give a container of a pod other requests and limits (see `Cluster`).
+        """Change the requests and limits of a running container (see `Cluster`).
 
         Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers".
         """
         what = f"Pod {pod} cannot be resized"
         body = {"spec": {"containers": [{"name": container, "resources": resources}]}}
         path = f"/api/v1/namespaces/{namespace}/pods/{pod}/resize"
-        # Containers are told apart by name, so the list is merged and not replaced.
+        # A strategic merge patch matches containers by name, so it merges the list instead of replacing it.
         headers = {"Content-Type": "application/strategic-merge-patch+json"}
         with _translated(what):
             response = await self._raw.patch(path, content=json.dumps(body), headers=headers)
@@ -164,7 +164,7 @@ class RealCluster:
     async def delete(
         self, kind: ResourceKind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:
-        """Ask for an object's end (see `Cluster`)."""
+        """Request the deletion of an object (see `Cluster`)."""
         with _translated(f"{kind.name} {name} cannot be deleted"):
             await self._client.delete(
                 _resource(kind), name, **_of(kind, namespace), grace_period=grace_seconds
@@ -180,8 +180,8 @@ class RealCluster:
         since_seconds: int | None = None,
         last_bytes: int,
     ) -> builtins.list[OutputLine]:
-        """Return what a container has written (see `Cluster`)."""
-        # The client takes a whole answer into memory, and ends lines where a bar of progress begins anew.
+        """Return the output of a container (see `Cluster`)."""
+        # lightkube reads a whole answer into memory, and also splits lines where a progress bar starts over.
         query = {
             "container": container, "timestamps": "true", "tailLines": tail, "sinceSeconds": since_seconds,
         }  # fmt: skip
@@ -196,7 +196,7 @@ class RealCluster:
         return list(_lines(data))
 
     async def read(self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
-        """Return what is at a path (see `Cluster`)."""
+        """Return the answer to a GET of a path (see `Cluster`)."""
         data = bytearray()
         async with contextlib.aclosing(self._pieces("GET", path, limit_bytes, headers)) as pieces:
             async for piece in pieces:
@@ -206,11 +206,11 @@ class RealCluster:
     def stream(
         self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncGenerator[bytes]:
-        """Yield what is at a path (see `Cluster`)."""
+        """Yield the answer to a GET of a path (see `Cluster`)."""
         return self._pieces("GET", path, limit_bytes, headers)
 
     async def post(self, path: str, *, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
-        """Return what is answered to a POST (see `Cluster`)."""
+        """Return the answer to a POST (see `Cluster`)."""
         return b"".join([piece async for piece in self._pieces("POST", path, WORDS_BYTES, headers)])
 
     async def _pieces(
@@ -230,13 +230,13 @@ class RealCluster:
 
 
 def _verify(config: kubeconfig.SingleConfig) -> ssl.SSLContext:
-    """Return whom to trust, and what to show of oneself."""
+    """Return the TLS settings: the trusted authorities and the client's certificate."""
     assert config.user is not None, "the client refuses a configuration without a user"
     return client_adapter.verify_cluster(config.cluster, config.user, config.abs_file)
 
 
 class _ActingAs(httpx2.AsyncBaseTransport):
-    """Requests in the name of another user, as the API server takes them.
+    """A transport that impersonates another user by adding headers to each request.
 
     Source: Kubernetes' documentation, "Authenticating", "User impersonation".
     """
@@ -246,8 +246,8 @@ class _ActingAs(httpx2.AsyncBaseTransport):
         self._headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """Send a request with the headers that say who is meant."""
-        # A request that is sent again, with a new token, has them already.
+        """Send a request with the headers that name the impersonated user."""
+        # A request that is sent again with a new token already has the headers.
         kept = [each for each in request.headers.multi_items() if not each[0].startswith("impersonate-")]
         request.headers = httpx2.Headers([*kept, *self._headers])
         return await self._transport.handle_async_request(request)
@@ -259,7 +259,7 @@ class _ActingAs(httpx2.AsyncBaseTransport):
 
 @functools.cache
 def _resource(kind: ResourceKind) -> Any:
-    """Return a class of the client whose objects stay plain mappings: those of its own decode each field."""
+    """Return a lightkube class whose objects stay plain mappings; its own classes decode each field."""
     if kind is TRAINING_JOBS:
         return create_namespaced_resource(kind.group, kind.version, kind.name, kind.plural)
     base = GenericNamespacedResource if kind.is_namespaced else GenericGlobalResource
@@ -268,7 +268,7 @@ def _resource(kind: ResourceKind) -> Any:
 
 
 def _told(data: bytes) -> tuple[str, str]:
-    """Return message and reason of an error: those of a ``Status``, or what a proxied server says instead."""
+    """Return the message and reason of an error, from a ``Status`` or a proxied server's text."""
     try:
         found = json.loads(data)
     except ValueError:
@@ -287,7 +287,7 @@ def _where(kind: ResourceKind, namespace: str | None) -> dict[str, Any]:
 
 
 def _labels(selector: str) -> dict[str, Any] | None:
-    """Return a selector of one label, or of the objects that have it, as the client takes it."""
+    """Return lightkube's form of a selector: ``name=value``, or ``name`` for all objects with the label."""
     name, equal, value = selector.partition("=")
     if not name:
         return None
@@ -301,7 +301,7 @@ def _refusal(what: str, response: httpx2.Response, data: bytes) -> ClusterError:
 
 
 def _raw(response: httpx2.Response, path: str) -> AsyncIterator[bytes]:
-    """Return what is answered as it comes: a piece of it that is packed could become a gigabyte."""
+    """Return the answer's bytes without decoding: a small compressed piece could become a gigabyte."""
     coding = response.headers.get("Content-Encoding", "identity")
     if coding.lower() != "identity":
         raise ClusterError(f"{path} is answered in a coding that was not asked for: {coding[:20]!r}")
@@ -323,7 +323,7 @@ async def _last(chunks: AsyncIterable[bytes], limit_bytes: int) -> bytes:
     data, is_cut = bytearray(), False
     async for chunk in chunks:
         data += chunk
-        # Not at each chunk: what is left is moved.
+        # This is not done at each chunk, because deleting moves the remaining bytes.
         if len(data) > 2 * limit_bytes:
             del data[:-limit_bytes]
             is_cut = True
@@ -350,7 +350,7 @@ def _at_and_text(line: bytes) -> tuple[str, str]:
 
 @contextlib.contextmanager
 def _translated(what: str) -> Iterator[None]:
-    """Turn the client's errors into ours."""
+    """Translate errors of the HTTP client and lightkube into `ClusterError`."""
     try:
         yield
     except lightkube.ApiError as error:

@@ -1,4 +1,4 @@
-"""What a cluster has and what is taken of it, from objects of the Kubernetes API."""
+"""The capacity of a cluster and how much of it is used, from objects of the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from paceline.model import quantities
 from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
 from paceline.rendering import pods
 
-#: How the API calls each kind of `Resources`, with how many of our units one of theirs is.
+#: The API's name of each kind of `Resources`, and how many of our units make one unit of the API.
 NAMES: Mapping[str, tuple[str, int]] = {
     "millicores": ("cpu", 1000),
     "memory_bytes": ("memory", 1),
     "gpus": (pods.GPU, 1),
     "pods": ("pods", 1),
 }
-#: What the scheduler says of nodes that have not as much CPU left as a pod asks for.
+#: The scheduler's message if nodes have less free CPU than a pod requests.
 _NO_CPU = "Insufficient cpu"
-#: Phases of a pod that takes nothing any more.
+#: Phases in which a pod no longer uses resources.
 ENDED = ("Succeeded", "Failed")
 _SAVED_BY = "kubectl get nodes,pods,resourcequotas --all-namespaces -o json > cluster.json writes one"
 
@@ -37,7 +37,7 @@ class ClusterState:
     """The nodes of a cluster, and the quotas of one of its namespaces.
 
     Attributes:
-        short_of_cpu: pods that wait because no node has as much CPU left, as ``NAMESPACE/NAME``.
+        short_of_cpu: pods that wait because no node has enough free CPU, as ``NAMESPACE/NAME``.
     """
 
     nodes: tuple[Node, ...]
@@ -46,11 +46,11 @@ class ClusterState:
 
 
 def load(path: str | os.PathLike[str], namespace: str) -> ClusterState:
-    """Return what a file says that ``kubectl get ... -o json`` wrote.
+    """Return the state from a file that ``kubectl get ... -o json`` wrote.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it cannot be read, or is no list of objects of the API.
+        InvalidInput: the file cannot be read, or is not a list of API objects.
     """
     try:
         listed = json.loads(Path(path).read_bytes())
@@ -68,10 +68,10 @@ def load(path: str | os.PathLike[str], namespace: str) -> ClusterState:
 
 
 def read(objects: Iterable[Object], namespace: str) -> ClusterState:
-    """Return the state that nodes, pods of all namespaces, and quotas make; other objects are passed over.
+    """Return the state that nodes, pods of all namespaces and quotas describe; other objects are ignored.
 
     Raises:
-        ValueError: an object is not as the API has them, and which.
+        ValueError: an object does not have the API's format; the message names it.
     """
     by_kind: dict[str, list[Object]] = collections.defaultdict(list)
     for each in objects:
@@ -97,7 +97,7 @@ def read(objects: Iterable[Object], namespace: str) -> ClusterState:
 
 
 def _is_short_of_cpu(pod: Object) -> bool:
-    """Whether the scheduler has said of a pod without a node that CPU lacks (``NodeResourcesFit``)."""
+    """Return whether a pod without a node waits for CPU, as the scheduler reports (``NodeResourcesFit``)."""
     if _at(pod, "spec", "nodeName"):
         return False
     return any(
@@ -109,10 +109,10 @@ def _is_short_of_cpu(pod: Object) -> bool:
 
 
 def requests(pod: Object) -> Resources:
-    """Return what a pod takes of its node.
+    """Return the resources that a pod takes from its node.
 
-    Source: ``PodRequests`` of Kubernetes (``k8s.io/component-helpers/resource``): containers run together and
-    beside the init containers that restart always; the other init containers run one by one before them.
+    Source: ``PodRequests`` of Kubernetes (``k8s.io/component-helpers/resource``). Containers run together
+    with the init containers that always restart; the other init containers run one by one before them.
     """
     running = sum((_container(pod, each) for each in _list(pod, "spec", "containers")), Resources())
     beside, most = Resources(), Resources()
@@ -152,7 +152,7 @@ def _node(node: Object, used: Mapping[str, Resources]) -> Node:
 
 
 def _quota(quota: Object) -> Quota:
-    """Return the least that is left of each kind, be it of requests or of limits."""
+    """Return what is left of each kind of resource: the minimum over all its bounds in the quota."""
     hard, used = _mapping(quota, "status", "hard"), _mapping(quota, "status", "used")
     left: dict[str, int] = {}
     for kind, (name, unit) in NAMES.items():
@@ -165,7 +165,7 @@ def _quota(quota: Object) -> Quota:
 
 
 def _is_scoped(quota: Object) -> bool:
-    """Whether a quota is for some pods only (best effort, a priority class): ours are not said to be."""
+    """Return whether a quota is only for certain pods (best effort, a priority class), perhaps not ours."""
     return bool(_at(quota, "spec", "scopes") or _at(quota, "spec", "scopeSelector"))
 
 
@@ -203,10 +203,10 @@ def _list(each: Object, *path: str) -> list[Object]:
 
 
 def _at(each: Object, *path: str) -> Any:
-    """Return what stands at a path; None when a part of it is not there.
+    """Return the value at a path; None if a part of the path is missing.
 
     Raises:
-        ValueError: a part of it is no mapping.
+        ValueError: a part of the path is not a mapping.
     """
     found: Any = each
     for key in path:

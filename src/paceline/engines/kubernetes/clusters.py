@@ -1,7 +1,7 @@
-"""The Kubernetes API as far as Paceline needs it: a port, filled by `clients` and, in tests, from memory.
+"""An interface to the part of the Kubernetes API that Paceline needs.
 
-Objects are plain mappings, as the API has them. So what reads and writes them is the same for a real cluster
-and for one in memory.
+`clients` implements it for real clusters; tests implement it in memory. Objects are plain mappings in the
+API's format, so code that uses them works with both.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any, NamedTuple, Protocol
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.errors import EngineError
 
-#: After so long without a word the server ends a watch.
+#: The server ends a watch after this time.
 WATCH_SECONDS = 300
 NO_HEADERS: Mapping[str, str] = MappingProxyType({})
-#: The answer to a question that takes a few words, or a list of names.
+#: Size limits of a short answer, and of a list of names.
 WORDS_BYTES, NAMES_BYTES = 1 << 16, 1 << 22
 
 Object = Mapping[str, Any]
@@ -27,8 +27,8 @@ class ClusterError(EngineError):
     """The API refused something, or could not be reached.
 
     Attributes:
-        code: the HTTP status; None: it was not reached.
-        reason: the API's word for it, such as ``AlreadyExists``.
+        code: the HTTP status; None if the API was not reached.
+        reason: the API's reason code, such as ``AlreadyExists``.
     """
 
     def __init__(
@@ -45,12 +45,12 @@ class ClusterError(EngineError):
 
     @property
     def is_forbidden(self) -> bool:
-        """Whether the right to do it is lacking."""
+        """Whether the user lacks the permission."""
         return self.code == 403
 
     @property
     def is_taken(self) -> bool:
-        """Whether there is an object of that name already."""
+        """Whether an object of that name already exists."""
         return self.reason == "AlreadyExists"
 
     @property
@@ -60,22 +60,22 @@ class ClusterError(EngineError):
 
     @property
     def is_refusal(self) -> bool:
-        """Whether the object is wrong, so that trying again is no use."""
+        """Whether the object is invalid, so that trying again is useless."""
         return self.code in (400, 413, 422)
 
 
 class Listing(NamedTuple):
-    """Objects, and the version of the cluster at which they were so: a watch goes on from there."""
+    """Objects, and the resource version of the listing, from which a watch can continue."""
 
     objects: list[Object]
     version: str
 
 
 class OutputLine(NamedTuple):
-    """A line of a container's output, and when it was written as the API writes times: they sort as text.
+    """A line of a container's output, with its time in the API's format, which sorts as text.
 
-    What the kubelet says itself, as that it cannot read an output, has no time. The last line may go on: then
-    it has the same time and more text when it is read again.
+    Messages of the kubelet itself have no time (for example that it cannot read an output). The last line may
+    be incomplete: when it is read again, it has the same time and more text.
     """
 
     at: str
@@ -84,12 +84,12 @@ class OutputLine(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """Return what a terminal shows one after the other in this line, such as a bar of progress."""
+        """The texts that a terminal shows one after the other in this line, as for a progress bar."""
         return tuple(self.text.rstrip("\r").split("\r"))
 
 
 class Cluster(Protocol):
-    """What is done with a cluster; every method raises `ClusterError`."""
+    """The operations on a cluster; every method may raise `ClusterError`."""
 
     async def list(self, kind: ResourceKind, *, namespace: str | None = None, selector: str = "") -> Listing:
         """Return all objects of a kind, of one namespace or of all."""
@@ -97,29 +97,35 @@ class Cluster(Protocol):
     def watch(
         self, kind: ResourceKind, version: str, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncIterator[tuple[str, Object]]:
-        """Yield what is ``ADDED``, ``MODIFIED`` and ``DELETED`` after a version; it may end at any time."""
+        """Yield the type and object of each change after a version; the watch may end at any time.
+
+        Types are ``ADDED``, ``MODIFIED`` and ``DELETED``.
+        """
 
     async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Object:
         """Return one object."""
 
     async def create(self, kind: ResourceKind, made: Object, *, dry_run: bool = False) -> Object:
-        """Make an object, and return it as it is then; or with ``dry_run`` as it would be."""
+        """Create an object and return it as stored; with ``dry_run``, return it as it would be stored."""
 
     async def replace(self, kind: ResourceKind, made: Object) -> Object:
-        """Put an object in the place of the one of its name; of its version, if it names one."""
+        """Replace the object of the same name; if ``made`` names a version, only in that version."""
 
     async def patch(
         self, kind: ResourceKind, name: str, namespace: str | None, changes: Object, *, status: bool = False
     ) -> Object:
-        """Merge changes into an object or into its status (RFC 7386); of a version, if they name one."""
+        """Merge changes into an object or its status (RFC 7386).
+
+        If the changes name a version, they apply only to that version.
+        """
 
     async def resize(self, pod: str, namespace: str, container: str, resources: Object) -> Object:
-        """Give a container of a pod that runs other requests and limits; what these do not name stays."""
+        """Change the requests and limits of a container in a running pod; unnamed resources stay the same."""
 
     async def delete(
         self, kind: ResourceKind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
     ) -> None:
-        """Ask for an object's end; of a pod after so long, or after its own grace."""
+        """Request the deletion of an object; a pod gets ``grace_seconds``, or its own grace period."""
 
     async def logs(
         self,
@@ -131,32 +137,32 @@ class Cluster(Protocol):
         since_seconds: int | None = None,
         last_bytes: int,
     ) -> builtins.list[OutputLine]:
-        """Return what a container has written so far.
+        """Return the output of a container so far.
 
-        The kubelet begins a new file now and then, and reads no other than the newest.
+        The kubelet starts a new log file from time to time and reads only the newest.
 
         Args:
             pod: the pod.
-            namespace: that of the pod.
-            container: which of its containers.
-            tail: only so many lines of the end.
-            since_seconds: only what was written in the last seconds.
-            last_bytes: only the last lines that have at most so many bytes together, with their times.
+            namespace: the namespace of the pod.
+            container: the container in the pod.
+            tail: at most this many lines, from the end.
+            since_seconds: only lines of this many last seconds.
+            last_bytes: only the last lines, with at most this many bytes in total, including their times.
         """
 
     async def read(self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
         """Return what the API server answers to a GET of a path.
 
         Args:
-            path: the path, which may lead to a port of a pod.
-            limit_bytes: more than that is refused, and not kept meanwhile.
-            headers: what else is said; the server itself takes ``Authorization``.
+            path: the path; it may lead to a port of a pod.
+            limit_bytes: a longer answer is refused as soon as it exceeds this size.
+            headers: additional headers; the API server itself consumes ``Authorization``.
         """
 
     def stream(
         self, path: str, *, limit_bytes: int, headers: Mapping[str, str] = NO_HEADERS
     ) -> AsyncGenerator[bytes]:
-        """Yield the same piece by piece, each of some 64 KiB at most."""
+        """Yield what `read` returns, in pieces of at most about 64 KiB."""
 
     async def post(self, path: str, *, headers: Mapping[str, str] = NO_HEADERS) -> bytes:
-        """Return what the API server answers to a POST of a path with nothing in it: a few words."""
+        """Return the API server's short answer to a POST without a body."""

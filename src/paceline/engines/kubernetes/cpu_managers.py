@@ -1,4 +1,4 @@
-"""What a node's kubelet does with cores, by its configuration.
+"""How the kubelet of a node assigns cores to pods, according to its configuration.
 
 Source: Kubernetes' documentation, "Control CPU Management Policies on the Node"; ``KubeletConfiguration``
 (``k8s.io/kubelet/config/v1beta1``), which a kubelet shows at ``/configz``.
@@ -13,17 +13,17 @@ from paceline.engines.kubernetes.clusters import Cluster
 
 STATIC = "static"
 _FULL_CORES = "full-pcpus-only"
-#: A kubelet's configuration takes some KiB; more is none.
+#: A kubelet's configuration takes a few KiB; a larger answer is something else.
 _MOST_BYTES = 1 << 20
 
 
 class CpuManager(NamedTuple):
-    """How a kubelet gives out cores.
+    """How a kubelet assigns cores.
 
     Attributes:
-        policy: ``static`` gives whole cores to Guaranteed pods alone; ``none``, the default, never does.
-        reserved: what is kept from all pods, in the kubelet's words; empty: nothing.
-        gives_full_cores: whether it refuses pods that do not take all threads of their physical cores.
+        policy: ``static`` gives Guaranteed pods exclusive cores; ``none``, the default, never does.
+        reserved: the CPU reserved from all pods, as the kubelet's configuration writes it; empty if none.
+        gives_full_cores: whether the kubelet refuses pods that do not take all threads of physical cores.
     """
 
     policy: str
@@ -32,25 +32,25 @@ class CpuManager(NamedTuple):
 
     @property
     def is_static(self) -> bool:
-        """Whether exclusive cores are exclusive here."""
+        """Whether the kubelet gives pods exclusive cores."""
         return self.policy == STATIC
 
 
 async def read(cluster: Cluster, node: str) -> CpuManager:
-    """Return how the kubelet of a node gives out cores, asked through the API server.
+    """Return how the kubelet of a node assigns cores; the request goes through the API server.
 
     Raises:
-        ClusterError: the right ``get nodes/proxy`` lacks, or the kubelet does not answer.
-        ValueError: it answers something else.
+        ClusterError: the permission ``get nodes/proxy`` is missing, or the kubelet does not answer.
+        ValueError: the answer is not a kubelet's configuration.
     """
     return parse(await cluster.read(f"/api/v1/nodes/{node}/proxy/configz", limit_bytes=_MOST_BYTES))
 
 
 def parse(answer: bytes) -> CpuManager:
-    """Return what a kubelet's answer says.
+    """Return the CPU manager that a kubelet's answer describes.
 
     Raises:
-        ValueError: it is no kubelet's configuration.
+        ValueError: the answer is not a kubelet's configuration.
     """
     try:
         config = json.loads(answer)["kubeletconfig"]

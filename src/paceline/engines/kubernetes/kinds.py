@@ -8,7 +8,7 @@ from paceline.model.jobs import job_specs
 
 
 class ResourceKind(NamedTuple):
-    """A kind, as the API names it."""
+    """A kind of object, with its names in the API."""
 
     group: str
     version: str
@@ -18,7 +18,7 @@ class ResourceKind(NamedTuple):
 
     @property
     def api_version(self) -> str:
-        """Return what stands in ``apiVersion`` of its objects."""
+        """The ``apiVersion`` of objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
 
@@ -34,7 +34,7 @@ NAMESPACES = ResourceKind("", "v1", "Namespace", "namespaces", is_namespaced=Fal
 NODES = ResourceKind("", "v1", "Node", "nodes", is_namespaced=False)
 QUOTAS = ResourceKind("", "v1", "ResourceQuota", "resourcequotas")
 EVENTS = ResourceKind("", "v1", "Event", "events")
-#: Queues of Kueue and of Volcano, and what Volcano starts whole.
+#: Queues of Kueue and of Volcano, and the groups of pods that Volcano starts all at once.
 LOCAL_QUEUES = ResourceKind("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
 OLD_LOCAL_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")  # before Kueue 0.15; gone in 0.20
 VOLCANO_QUEUES = ResourceKind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)

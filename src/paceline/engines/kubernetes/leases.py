@@ -1,8 +1,8 @@
-"""Which of several processes acts: the holder of a lease, for as long as it renews it.
+"""Leader election: of several processes, the one holding a lease acts, for as long as it renews the lease.
 
-As Kubernetes' own controllers do (``k8s.io/client-go/tools/leaderelection``): times of others are never
-compared with one's own clock. Who waits takes the lease over when it has not seen it change for its whole
-duration; who holds it and cannot renew it stops earlier than that.
+It works as in Kubernetes' own controllers (``k8s.io/client-go/tools/leaderelection``): a process never
+compares times written by other processes with its own clock. A waiting process takes over the lease if the
+lease has not changed for its whole duration. A holder that cannot renew the lease stops before that time.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 OPERATOR = "paceline-operator"
 DURATION_SECONDS, RENEW_WITHIN_SECONDS, RETRY_SECONDS = 15.0, 10.0, 2.0
 
-#: A lease that was not renewed for so long is free; clocks may differ by less.
+#: A lease that was not renewed for this long counts as free; clocks may differ by less than this.
 STALE_SECONDS = 60.0
 
 log = logging.getLogger(__name__)
 
 
 class LeaseHolding(NamedTuple):
-    """Who says that he acts.
+    """The holder that a lease names.
 
     Attributes:
-        holder: whom the lease names; empty: it was given back.
-        renewed_at: when he said so last, in Unix seconds by his clock; None: never.
+        holder: the identity of the holder; empty if the lease was given back.
+        renewed_at: the last renewal, in Unix seconds by the holder's clock; None if there was none.
     """
 
     namespace: str
@@ -38,15 +38,15 @@ class LeaseHolding(NamedTuple):
     renewed_at: float | None
 
     def is_held(self, now: float) -> bool:
-        """Whether a process holds it, and has renewed it lately."""
+        """Return whether a process holds the lease and has renewed it recently."""
         return bool(self.holder) and self.renewed_at is not None and now - self.renewed_at <= STALE_SECONDS
 
 
 async def holdings(cluster: Cluster, name: str) -> list[LeaseHolding]:
-    """Return who holds the leases of a name, in all namespaces; those that were renewed last come first.
+    """Return the holders of the leases with a name in all namespaces, the most recently renewed lease first.
 
     Raises:
-        ClusterError: they cannot be listed.
+        ClusterError: the leases cannot be listed.
     """
     found = []
     for each in (await cluster.list(kinds.LEASES)).objects:
@@ -62,11 +62,11 @@ class Lease:
     """A lease that one of several processes holds.
 
     Args:
-        cluster: where it is.
-        name: its name.
-        namespace: its namespace.
-        identity: who this process is; no other may be called the same.
-        clock: Unix seconds, for what others are shown.
+        cluster: the cluster that has the lease.
+        name: the name of the lease.
+        namespace: the namespace of the lease.
+        identity: the unique name of this process.
+        clock: returns Unix seconds, for the times that are written into the lease.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Lease:
         self._clock = clock
 
     async def acquire(self) -> None:
-        """Return when this process holds the lease."""
+        """Wait until this process holds the lease."""
         loop = asyncio.get_running_loop()
         seen, since = "", loop.time()
         while True:
@@ -100,7 +100,7 @@ class Lease:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def hold(self) -> None:
-        """Renew the lease again and again; return when it is lost."""
+        """Renew the lease periodically; return when it is lost."""
         loop = asyncio.get_running_loop()
         renewed = loop.time()
         while loop.time() - renewed < RENEW_WITHIN_SECONDS:
@@ -121,7 +121,7 @@ class Lease:
         log.error("the lease could not be renewed for %g s", RENEW_WITHIN_SECONDS)
 
     async def release(self) -> None:
-        """Give the lease back, so that the next one need not wait."""
+        """Give the lease back, so that the next holder need not wait."""
         found = await self._read()
         if found is not None and found["spec"].get("holderIdentity") == self._identity:
             made = dict(found)
@@ -137,7 +137,7 @@ class Lease:
             raise
 
     def _made(self, before: Object | None) -> Object:
-        """Return the lease as ours; in the place of another one only if that is still as it was."""
+        """Return the lease with this process as holder; it may replace ``before`` only in that version."""
         now = times.micro_text(self._clock())
         old = (before or {}).get("spec") or {}
         is_new = old.get("holderIdentity") != self._identity

@@ -1,4 +1,4 @@
-"""Where coroutines run for callers that are none: also within an event loop, as a notebook's cells are."""
+"""Event loops in which synchronous callers run coroutines, even inside a running loop, as in a notebook."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ T = TypeVar("T")
 
 
 class Loop(Protocol):
-    """What brings coroutines to their end."""
+    """An event loop that runs coroutines to completion."""
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns."""
+        """Run a coroutine and return its result."""
 
 
 class OtherThread:
-    """An event loop that runs in another thread than its callers."""
+    """An event loop that runs in a different thread from its callers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def run(self, coro: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns; interrupted, it is cancelled."""
+        """Run a coroutine and return its result; a keyboard interrupt cancels the coroutine."""
         future = asyncio.run_coroutine_threadsafe(coro, self._loop)
         try:
             return future.result()
@@ -36,7 +36,7 @@ class OtherThread:
 
 @contextlib.contextmanager
 def opened() -> Iterator[Loop]:
-    """Give a loop: in this thread, or in one of its own when this one is busy with a loop already."""
+    """Yield a loop: in this thread, or in a thread of its own if this thread already runs a loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -49,7 +49,7 @@ def opened() -> Iterator[Loop]:
 
 @contextlib.contextmanager
 def threaded() -> Iterator[Loop]:
-    """Give a loop in a thread of its own, for callers in many threads at once."""
+    """Yield a loop in a thread of its own, for concurrent callers in several threads."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="paceline-cluster", daemon=True)
     thread.start()
@@ -62,13 +62,13 @@ def threaded() -> Iterator[Loop]:
 
 
 def check_cancelled() -> None:
-    """Let a task go on after an error, unless it was to end meanwhile.
+    """Check that the current task has not been cancelled; call it before a task continues after an error.
 
-    Where one of a group of tasks fails while all of them are cancelled, ``asyncio.TaskGroup`` raises the
-    error alone: a loop that catches it and goes on would never end.
+    If a task of a group fails while all of them are cancelled, ``asyncio.TaskGroup`` raises only the error: a
+    loop that catches it and continues would never end.
 
     Raises:
-        CancelledError: it was.
+        CancelledError: the task was cancelled.
     """
     task = asyncio.current_task()
     if task is not None and task.cancelling():

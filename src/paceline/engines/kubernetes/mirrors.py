@@ -1,7 +1,7 @@
-"""A copy of some objects of a cluster that follows them: listed once, then watched.
+"""Local copies of objects in a cluster: listed once, then kept up to date by a watch.
 
-A watch may end at any time, and what happened meanwhile may be forgotten (``410 Gone``). Then everything is
-listed again and held against the copy, so that what has vanished is noticed too.
+A watch may end at any time, and the API server may have forgotten the changes since then (``410 Gone``). The
+mirror then lists all objects again and compares them with its copy, so it also notices deleted objects.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from paceline.engines.kubernetes.clusters import WATCH_SECONDS, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import ResourceKind
 
-#: Longer without a word than a watch may last, and its connection is dead.
+#: After this time without any message the connection is dead: the server would have ended the watch before.
 SILENCE_SECONDS = WATCH_SECONDS + 30.0
 RETRY_SECONDS, MAX_RETRY_SECONDS = 0.2, 15.0
 
@@ -25,7 +25,7 @@ Key = tuple[str, str]
 
 
 def key_of(each: Object) -> Key:
-    """Return the namespace (empty: none) and the name of an object."""
+    """Return the namespace (empty if it has none) and the name of an object."""
     metadata = each["metadata"]
     return metadata.get("namespace", ""), metadata["name"]
 
@@ -35,15 +35,15 @@ def _whole(each: Object) -> Object:
 
 
 class Mirror:
-    """The objects of a kind, as they were a moment ago.
+    """The objects of one kind, as they were a moment ago.
 
     Args:
-        cluster: where they are.
-        kind: which kind.
-        namespace: only those of this one; None: of all.
-        selector: only those with this label.
-        on_change: called with an object that is new, other than it was, or gone.
-        trimmed: keeps of an object what is needed, to save memory.
+        cluster: the cluster that has the objects.
+        kind: the kind of the objects.
+        namespace: only objects of this namespace; None means all namespaces.
+        selector: only objects with this label.
+        on_change: called with each object that is new, changed or deleted.
+        trimmed: returns an object without the parts that are not needed, to save memory.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Mirror:
         self._trimmed = trimmed
         self._objects: dict[Key, Object] = {}
         self._wait_seconds = RETRY_SECONDS
-        #: Set when everything was listed once.
+        #: Set once all objects have been listed.
         self.is_filled = asyncio.Event()
 
     def get(self, key: Key) -> Object | None:
-        """Return an object; None when there is none."""
+        """Return the object with this key; None if there is none."""
         return self._objects.get(key)
 
     def __iter__(self) -> Iterator[Object]:
@@ -98,7 +98,7 @@ class Mirror:
         return listing.version
 
     async def _follow(self, version: str) -> None:
-        """Take in what happens until the watch ends."""
+        """Apply changes to the copy until the watch ends."""
         happenings = aiter(self._cluster.watch(self._kind, version, **self._where))
         while True:
             try:
@@ -106,7 +106,7 @@ class Mirror:
                     what, found = await anext(happenings)
             except StopAsyncIteration:
                 return
-            # Only a watch that works is worth another listing at once.
+            # The watch works, so the next listing need not wait long.
             self._wait_seconds = RETRY_SECONDS
             if what == "DELETED":
                 self._objects.pop(key_of(found), None)
@@ -116,10 +116,10 @@ class Mirror:
 
 
 class Mirrors:
-    """The objects of a kind in some namespaces, each of which is followed for itself.
+    """The objects of one kind in several namespaces, with a mirror for each namespace.
 
     Args:
-        of: the mirror of each; of all together, that of None.
+        of: the mirror of each namespace; the key None stands for all namespaces together.
     """
 
     def __init__(self, of: Mapping[str | None, Mirror]) -> None:
@@ -129,7 +129,7 @@ class Mirrors:
         return self._of[namespace]
 
     def get(self, key: Key) -> Object | None:
-        """Return an object; None when there is none."""
+        """Return the object with this key; None if there is none."""
         mirror = self._of.get(key[0], self._of.get(None))
         return None if mirror is None else mirror.get(key)
 

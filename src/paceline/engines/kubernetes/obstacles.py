@@ -1,4 +1,4 @@
-"""What the pods of a job, and the events about them, say of what keeps replicas from running."""
+"""Obstacles that keep replicas from running, read from a job's pods and the events about them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels
 
-#: Why a container waits (``pkg/kubelet/images/types.go``, ``pkg/kubelet/container/sync_result.go``).
+#: Obstacles by the reason why a container waits.
+#: Source: ``pkg/kubelet/images/types.go``, ``pkg/kubelet/container/sync_result.go``.
 _WAITING: Mapping[str, ObstacleKind] = {
     **dict.fromkeys(
         (
@@ -28,7 +29,8 @@ _WAITING: Mapping[str, ObstacleKind] = {
     "ContainerCreating": ObstacleKind.COMING,
     "PodInitializing": ObstacleKind.COMING,
 }  # fmt: skip
-#: What events say of pods (``pkg/kubelet/events/event.go``, the scheduler, the taint manager).
+#: Obstacles by the reason of a pod's event.
+#: Source: ``pkg/kubelet/events/event.go``, the scheduler, the taint manager.
 _EVENTS: Mapping[str, ObstacleKind] = {
     "FailedScheduling": ObstacleKind.UNSCHEDULABLE,
     "FailedMount": ObstacleKind.VOLUME,
@@ -49,10 +51,10 @@ def read(
     """Return what keeps the replicas of a job from running, or has ended them.
 
     Args:
-        job: its name.
-        pods: its pods.
-        events: those about pods of its namespace, other jobs' too; of pods that are gone as well.
-        silent: since when nodes have not answered, by name; Unix seconds.
+        job: the name of the job.
+        pods: the pods of the job.
+        events: the events about all pods in its namespace, including pods of other jobs and deleted pods.
+        silent: for each node that does not answer, by name: since when, in Unix seconds.
     """
     found = list(pods)
     known = {pod["metadata"]["name"]: attempt for pod in found if (attempt := attempt_of(pod)) is not None}
@@ -61,7 +63,7 @@ def read(
     there = {_key(each) for each in seen}
     told = []
     for each in _told(job, events, known):
-        # What an event says of a pod that is there may be over; of one that is gone it is the last word.
+        # An event about an existing pod may be out of date. For a deleted pod it is the last information.
         is_over = {
             ObstacleKind.UNSCHEDULABLE: _key(each) not in there,
             ObstacleKind.NODE_LOST: _attempt(each) in known.values() and _key(each) not in there,
@@ -69,7 +71,7 @@ def read(
         }
         if not is_over.get(each.kind, False):
             told.append(each)
-    # An event also counts what the pod says.
+    # An event replaces the pod's own obstacle of the same key, because it also has a count.
     counted = {_key(each) for each in told}
     return [each for each in seen if _key(each) not in counted] + told
 
@@ -110,7 +112,7 @@ def _of_pod(pod: Object, silent: Mapping[str, float]) -> Iterator[Obstacle]:
 
 
 def _first_waiting(status: Object) -> Mapping[str, str]:
-    """Return what the first container that waits says; those of the beginning come first."""
+    """Return the state of the first waiting container; init containers come first."""
     for kind in ("initContainerStatuses", "containerStatuses"):
         for each in status.get(kind) or ():
             waiting: Mapping[str, str] | None = (each.get("state") or {}).get("waiting")
@@ -139,7 +141,7 @@ def _told(job: str, events: Iterable[Object], known: Mapping[str, Attempt]) -> I
 
 
 def _attempt_in(job: str, name: str) -> Attempt | None:
-    """Return the attempt that a pod was, by its name (`labels.pod_name`); None for pods of others."""
+    """Return the attempt that a pod name stands for (`labels.pod_name`); None for pods of other jobs."""
     rest, _, attempt = name.removeprefix(f"{job}-").rpartition("-")
     try:
         found = ReplicaId.parse(rest), int(attempt)
@@ -149,7 +151,7 @@ def _attempt_in(job: str, name: str) -> Attempt | None:
 
 
 def _count(event: Object) -> int:
-    """Return how often something happened, by the old fields of events or by the new ones."""
+    """Return how often an event happened, from the old or the new fields of the event."""
     series = event.get("series") or {}
     return int(event.get("count") or series.get("count") or 1)
 

@@ -1,4 +1,4 @@
-"""Whose queue it is that a job names: Kueue's or Volcano's."""
+"""Finds out whether the queue that a job names belongs to Kueue or to Volcano."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError
 
 
 class QueueSystem(enum.StrEnum):
-    """What lets jobs of a queue begin."""
+    """A system that admits the jobs of a queue."""
 
     KUEUE = "kueue"
     VOLCANO = "volcano"
@@ -23,12 +23,12 @@ _QUEUES = (
 
 
 async def system_of(cluster: Cluster, queue: str, namespace: str) -> QueueSystem | None:
-    """Return whose queue of this name there is for a namespace; None when there is none.
+    """Return the system that has a queue of this name for a namespace; None if neither has one.
 
-    Where neither is installed the API server does not know the kinds, and says the same.
+    If a system is not installed, the API server does not know its kinds and also answers "not found".
 
     Raises:
-        ClusterError: it cannot be looked at.
+        ClusterError: a queue cannot be read.
     """
     for kind, system in _QUEUES:
         try:

@@ -1,4 +1,4 @@
-"""Many requests to a cluster, a few at a time."""
+"""Sends many requests to a cluster, a few at a time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 async def answers(steps: Iterable[Coroutine[Any, Any, T]]) -> list[T | ClusterError]:
-    """Return what each step returns, in their order; what the cluster refuses is an answer too."""
+    """Return the result of each step, in order; if the cluster refuses a step, its result is the error."""
     gate = asyncio.Semaphore(AT_ONCE)
 
     async def answer(step: Coroutine[Any, Any, T]) -> T | ClusterError:

@@ -1,4 +1,4 @@
-"""Asks the API server whose a token is, and what a user may do.
+"""Asks the API server who owns a token, and what a user may do.
 
 Source: Kubernetes' API reference, TokenReview (authentication.k8s.io/v1) and SubjectAccessReview
 (authorization.k8s.io/v1).
@@ -17,11 +17,11 @@ from paceline.engines.kubernetes.kinds import ResourceKind
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Subject:
-    """Who is known to the API server, with all that it judges them by.
+    """A user known to the API server, with all attributes that authorization depends on.
 
     Attributes:
-        uid: tells a user apart from a later one of the same name; empty: there is none.
-        extra: what else their authenticator has said, such as the scopes of their token.
+        uid: distinguishes the user from a later user of the same name; empty if there is none.
+        extra: further attributes from the authenticator, such as the scopes of the token.
     """
 
     name: str
@@ -31,10 +31,10 @@ class Subject:
 
 
 async def subject(cluster: Cluster, token: str) -> Subject | None:
-    """Return whose token it is; None: it is no user's, or not for this API server.
+    """Return the owner of a token; None if it belongs to no user or is not for this API server.
 
     Raises:
-        ClusterError: the API server does not say.
+        ClusterError: the API server refuses or does not answer.
     """
     answered = await cluster.create(kinds.TOKEN_REVIEWS, _review(kinds.TOKEN_REVIEWS, {"token": token}))
     status = answered.get("status") or {}
@@ -52,15 +52,15 @@ async def subject(cluster: Cluster, token: str) -> Subject | None:
 
 
 async def allows(cluster: Cluster, who: Subject, attributes: Mapping[str, str]) -> bool:
-    """Whether a user may do something.
+    """Return whether a user may perform an action.
 
     Args:
-        cluster: where.
+        cluster: the cluster whose API server decides.
         who: the user.
-        attributes: ``resourceAttributes`` of the review.
+        attributes: the action, as ``resourceAttributes`` of the review.
 
     Raises:
-        ClusterError: the API server does not say.
+        ClusterError: the API server refuses or does not answer.
     """
     spec: dict[str, Any] = {
         "user": who.name,

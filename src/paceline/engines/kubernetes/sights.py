@@ -1,4 +1,4 @@
-"""What can be seen of the attempts of a job: its pods, as the API server has them."""
+"""The states of a job's attempts, as its pods in the API server show them."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from paceline.model.jobs.statuses import NOT_STARTED, ExitKind, ExitReason, sign
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels, pods
 
-#: A pod whose node does not answer for so long is taken for lost.
+#: A pod whose node has not answered for this long counts as lost.
 NODE_SECONDS = 60.0
-#: A container that cannot be started for so long never will be.
+#: A container that could not be started for this long counts as failed.
 START_SECONDS = 120.0
-#: Why it cannot (``pkg/kubelet/images/types.go``, ``pkg/kubelet/container/sync_result.go``).
+#: Why a container cannot start (``pkg/kubelet/images/types.go``, ``pkg/kubelet/container/sync_result.go``).
 _STUCK = (
     "ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ImageInspectError",
     "RegistryUnavailable", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
     "CrashLoopBackOff",
 )  # fmt: skip
-#: Those that bring what the replica needs, in their order.
+#: The init containers that bring the agent and the code, in their order.
 _INIT, _BRINGERS = "initContainerStatuses", (pods.AGENT_CONTAINER, pods.CODE_CONTAINER)
-#: Of these no other pod would do better; images may come when a registry answers again.
+#: Another pod would fail for these reasons too. The other images may arrive when a registry answers again.
 _NEVER = (
     "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError",
     "RunContainerError",
@@ -34,18 +34,18 @@ Object = Mapping[str, Any]
 
 
 def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[PodState]:
-    """Return what is seen of the pods of one job; pods that are not replicas are passed over.
+    """Return the states of the pods of one job; pods that are not replicas are ignored.
 
     Args:
-        found: the pods, as the API has them.
-        silent: since when nodes have not answered, by name; Unix seconds.
-        now: Unix seconds.
+        found: the pods, as the API returns them.
+        silent: for each node that does not answer, by name: since when, in Unix seconds.
+        now: the current time in Unix seconds.
     """
     return [sight for pod in found if (sight := _sight(pod, silent, now)) is not None]
 
 
 def attempt_of(each: Object) -> tuple[ReplicaId, int] | None:
-    """Return the attempt of a replica that a pod is, or an event is about; None when it is none."""
+    """Return the replica and attempt that the labels of an object name; None if they name none."""
     own = each["metadata"].get("labels") or {}
     try:
         replica = ReplicaId.parse(f"{own.get(labels.ROLE)}-{own.get(labels.INDEX)}")
@@ -87,13 +87,13 @@ def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage,
 
 
 def _state(status: Object, kind: str, name: str) -> Object:
-    """Return the state of a container: one of waiting, running and terminated."""
+    """Return the state of a container: a mapping with one of the keys waiting, running and terminated."""
     found = [each for each in status.get(kind) or () if each.get("name") == name]
     return (found[0].get("state") or {}) if found else {}
 
 
 def exit_reason(terminated: Object) -> ExitReason:
-    """Return why a container ended: by its agent's last word, or else by what the runtime says."""
+    """Return why a container ended: from its agent's last message, or else from the container runtime."""
     code, message = int(terminated.get("exitCode", 0)), str(terminated.get("message") or "")
     if terminated.get("reason") == "OOMKilled":
         return ExitReason(kind=ExitKind.OUT_OF_MEMORY, code=code, message="the container's limit was reached")
@@ -111,10 +111,10 @@ def exit_reason(terminated: Object) -> ExitReason:
 
 
 def not_resized(each: Object) -> str:
-    """Return why a pod has not what its spec asks for since it runs; empty: it has it, or will in seconds.
+    """Return why the resize of a running pod is stuck; empty if it is done or will be within seconds.
 
     Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers", pod resize
-    status: what waits for room is deferred, and what its node could never give is infeasible.
+    status: a resize that waits for room is deferred, and one that its node can never satisfy is infeasible.
     """
     for condition in (each.get("status") or {}).get("conditions") or ():
         kind, reason = condition.get("type"), str(condition.get("reason") or "")
@@ -125,7 +125,7 @@ def not_resized(each: Object) -> str:
 
 
 def _ended_without_a_word(status: Object) -> ExitReason:
-    """Return why a pod ended whose container says nothing: evicted, preempted, not admitted."""
+    """Return why a pod ended without a message from its container: evicted, preempted, not admitted."""
     if status.get("phase") == "Succeeded":
         return ExitReason(kind=ExitKind.COMPLETED, code=0)
     for name in _BRINGERS:
@@ -145,18 +145,18 @@ def _ended_without_a_word(status: Object) -> ExitReason:
 
 
 def _cause(ended: Object) -> str:
-    """Return why a container that brings something failed."""
+    """Return why an init container failed."""
     message, reason = str(ended.get("message") or "").strip(), str(ended.get("reason") or "")
     said = fetched_codes.told(message)
     if said is not None and said.error:
         return said.error
-    # Without a last word, the end of its log: of a traceback the last line says what happened.
+    # Without a last message it is the end of the log; the last line of a traceback names the error.
     last = message.rpartition("\n")[2]
     return ": ".join(part for part in (reason if reason != "Error" else "", last) if part) or reason
 
 
 def notes(found: Iterable[Object]) -> tuple[str, ...]:
-    """Return what the fetchers of a job's code have said, such as its commit; of one text once."""
+    """Return the distinct notes from the fetchers of a job's code, such as its commit."""
     words: dict[str, None] = {}
     for pod in found:
         ended = _state(pod.get("status") or {}, _INIT, pods.CODE_CONTAINER).get("terminated") or {}
@@ -170,7 +170,7 @@ def _created_at(pod: Object) -> float:
 
 
 def silent_nodes(nodes: Iterable[Object]) -> dict[str, float]:
-    """Return since when (Unix seconds) nodes have not answered, by name."""
+    """Return, for each node that does not answer, by name: since when, in Unix seconds."""
     found = {}
     for node in nodes:
         for condition in (node.get("status") or {}).get("conditions") or ():

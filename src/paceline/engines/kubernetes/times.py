@@ -1,4 +1,4 @@
-"""Times as objects of the Kubernetes API have them."""
+"""Times in the formats of the Kubernetes API."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ def seconds(time: str) -> float:
 
 
 def seconds_if(time: str | None) -> float | None:
-    """Return a time as Unix seconds; None when there is none yet."""
+    """Return a time as Unix seconds; None if it is not set yet."""
     return seconds(time) if time else None
 
 
 def text(seconds: float) -> str:
-    """Return Unix seconds as ``Time`` is written: whole seconds."""
+    """Return Unix seconds in the format of ``Time``: whole seconds."""
     return f"{_moment(seconds):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def micro_text(seconds: float) -> str:
-    """Return Unix seconds as ``MicroTime`` is written, which leases have."""
+    """Return Unix seconds in the format of ``MicroTime``, which leases use."""
     return f"{_moment(seconds):%Y-%m-%dT%H:%M:%S.%fZ}"
 
 

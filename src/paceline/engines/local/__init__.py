@@ -1,1 +1,1 @@
-"""The local engine: each replica a process group, in its own cgroup and network namespace where we may."""
+"""The local engine: each replica is a process group, in its own cgroup and network namespace if allowed."""

@@ -1,6 +1,6 @@
-"""Cgroups of replicas: made, limited, emptied and removed, under cgroup v1 and v2.
+"""Creates, limits, empties and removes the cgroups of replicas, under cgroup v1 and v2.
 
-A group's path is relative to ``paceline`` in each hierarchy, so the same name serves all controllers of v1.
+A group's path is relative to ``paceline`` in each hierarchy, so all controllers of v1 use the same path.
 Sources: the kernel's ``admin-guide/cgroup-v1`` (``cpusets``, ``memory``), ``scheduler/sched-bwc`` and
 ``admin-guide/cgroup-v2``.
 """
@@ -27,18 +27,18 @@ PERIOD_MICROSECONDS = 100_000
 MIN_QUOTA_MICROSECONDS = 1_000
 
 
-#: The kernel's default share of contended cores: ``cpu.shares`` of v1, ``cpu.weight`` of v2.
+#: The kernel's default CPU shares (``cpu.shares`` of v1) and CPU weight (``cpu.weight`` of v2).
 SHARES, WEIGHT = 1024, 100
-#: The most of either that the kernel takes.
+#: The largest shares and weight that the kernel accepts.
 MOST_SHARES, MOST_WEIGHT = 262_144, 10_000
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CgroupLimits:
-    """Limits of a group; None or empty means: none.
+    """Limits of a group; None or empty means no limit.
 
     Attributes:
-        weight: times the share of contended cores that a group has by default.
+        weight: the group's share of contended cores, as a multiple of the default share.
     """
 
     cpu_cores: float | None = None
@@ -49,17 +49,17 @@ class CgroupLimits:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Where groups are made: the version, and each controller's folder ``paceline``."""
+    """Where groups are created: the cgroup version, and the folder ``paceline`` of each controller."""
 
     version: int
     roots: Mapping[str, Path]
 
     def folders(self, group: str) -> tuple[Path, ...]:
-        """Return the folders of a group, each once."""
+        """Return the distinct folders of a group."""
         return tuple(dict.fromkeys(root / group for root in self.roots.values()))
 
     def create(self, group: str, limits: CgroupLimits) -> None:
-        """Make a group with all its parents, or set the limits of an existing one.
+        """Create a group with all its parents, or set the limits of an existing one.
 
         Raises:
             EngineError: the kernel refused.
@@ -73,9 +73,9 @@ class Hierarchy:
             raise EngineError(f"cannot make the cgroup {group}: {error}") from error
 
     def limit(self, group: str, limits: CgroupLimits) -> None:
-        """Set the limits of a group that there is, and take away those that it has no more.
+        """Set the limits of an existing group, and remove limits that no longer apply.
 
-        Its cores stay: processes in it have their threads on them.
+        A cpuset is never removed: the group's processes have threads on those cores.
 
         Raises:
             EngineError: the kernel refused, or there is no such group.
@@ -96,17 +96,17 @@ class Hierarchy:
         return found
 
     def oom_kills(self, group: str) -> int:
-        """Return how many processes of a group the kernel has killed for memory; 0 when it does not say."""
+        """Return how many processes of a group the kernel has killed for memory; 0 if there is no counter."""
         name = "memory.events" if self.version == 2 else "memory.oom_control"
         words = _read(self.roots["memory"] / group / name).split()
         counts = dict(zip(words[::2], words[1::2], strict=False))
         return int(counts.get("oom_kill", 0))
 
     def remove(self, group: str, *, patience_seconds: float = 5.0) -> None:
-        """End every process in a group and remove it with all below it.
+        """End every process in a group, and remove the group with its descendants.
 
         Raises:
-            EngineError: it could not be emptied in time.
+            EngineError: the group could not be removed in time.
         """
         deadline = time.monotonic() + patience_seconds
         while True:
@@ -122,7 +122,7 @@ class Hierarchy:
 
 
 def detect(mountinfo: str) -> tuple[Hierarchy | None, str]:
-    """Return the hierarchy that we may write to, or None and why not.
+    """Return the hierarchy that this process may write to, or None and the reason.
 
     Args:
         mountinfo: the text of ``/proc/self/mountinfo``.
@@ -134,7 +134,7 @@ def detect(mountinfo: str) -> tuple[Hierarchy | None, str]:
         hierarchy = Hierarchy(1, {controller: v1[controller] / "paceline" for controller in V1_CONTROLLERS})
     else:
         return None, "no cgroup hierarchy with cpu, cpuset and memory is mounted"
-    probe = f"probe-{os.getpid()}-{threading.get_native_id()}"  # Others may probe at the same time.
+    probe = f"probe-{os.getpid()}-{threading.get_native_id()}"  # Other threads may probe at the same time.
     try:
         hierarchy.create(probe, CgroupLimits())
         hierarchy.remove(probe)
@@ -181,7 +181,7 @@ def _settings(version: int, limits: CgroupLimits) -> list[tuple[str, str, str]]:
 
 
 def _lifted(version: int, limits: CgroupLimits) -> list[tuple[str, str, str]]:
-    """Return (controller, file, value) of what is not limited, as it is in a new group."""
+    """Return (controller, file, value) that resets each resource without a limit to the kernel's default."""
     lifted = []
     if limits.cpu_cores is None:
         no_quota = ("cpu.max", "max") if version == 2 else ("cpu.cfs_quota_us", "-1")
@@ -201,7 +201,7 @@ def _weight(version: int, times: float) -> tuple[str, str, str]:
 
 
 def _make(root: Path, group: str, version: int) -> None:
-    """Make each level of a group below ``root``, ready to hold limited processes."""
+    """Create each level of a group, from ``root`` down, so that it can hold limited processes."""
     folder = root.parent
     for part in (root.name, *Path(group).parts):
         if version == 2:
@@ -209,7 +209,7 @@ def _make(root: Path, group: str, version: int) -> None:
         child = folder / part
         child.mkdir(exist_ok=True)
         if version == 1:
-            # A v1 cpuset takes no process before it has CPUs and memory nodes.
+            # A v1 cpuset accepts no process until it has CPUs and memory nodes.
             for name in ("cpuset.cpus", "cpuset.mems"):
                 if (child / name).exists() and not _read(child / name).strip():
                     (child / name).write_text(_read(folder / name))

@@ -1,4 +1,4 @@
-"""The code of a job, fetched on this machine into the folder of its run."""
+"""Fetches the code of a job on this machine into the folder of its run."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from paceline.errors import EngineError
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering import codes
 
-#: Where it goes, and what its fetcher said.
+#: The folder of the fetched code, and the file with the fetcher's last message.
 CODE, _WORD = "code", "code.json"
 
 
 def fetch(spec: JobSpec, packed: bytes | None, folder: Path) -> None:
-    """Fetch the code of a job into ``code`` in a folder, with the fetcher's last word beside it.
+    """Fetch the code of a job into ``code`` in a folder, and store the fetcher's last message beside it.
 
     Args:
-        spec: the job; it has a source of code.
-        packed: its folder, if that is the source.
-        folder: where the code goes.
+        spec: the job; it has a code source.
+        packed: the packed code folder, if the source is a folder.
+        folder: the folder of the run.
 
     Raises:
-        EngineError: it cannot be fetched.
+        EngineError: the code cannot be fetched.
     """
     assert spec.code is not None, "there is something to fetch"
     if spec.code.config_map is not None:
@@ -61,7 +61,7 @@ def _cause(word: Path, output: str) -> str:
 
 
 def notes(folder: Path) -> Sequence[str]:
-    """Return what people should know of the code in a run's folder, such as its commit."""
+    """Return the fetcher's notes about the code in a run's folder, such as its commit."""
     try:
         said = fetched_codes.told((folder / _WORD).read_text())
     except FileNotFoundError:

@@ -35,12 +35,12 @@ from paceline.model.roles import ReplicaId
 from paceline.rendering import environments, host_plans
 
 log = logging.getLogger(__name__)
-#: Those of `paceline.agent`, which runs beside replicas and which the platform does not import.
+#: Files of `paceline.agent`, which runs beside each replica; the platform does not import it.
 AGENT_FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py", "passing.py")
 
 
 class LocalEngine:
-    """The engine of one job (``engines.Engine``); its supervisor is the only one that calls it."""
+    """The local engine of one job (``engines.Engine``); only the job's supervisor calls it."""
 
     def __init__(self, spec: job_specs.JobSpec, folder: folders.RunFolder, machine: machines.Machine) -> None:
         self._spec = spec
@@ -50,7 +50,8 @@ class LocalEngine:
         self._running: dict[int, tuple[ReplicaId, int]] = {}
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._firewall: firewalls.Firewall | None = None
-        # What replicas and hosts have, as far as it is known: not after another supervisor, or a failure.
+        # Current limits, as far as they are known. They are unknown for replicas of an earlier supervisor,
+        # and after a failed change.
         self._allowed: dict[ReplicaId, Allowance] = {}
         self._links: dict[str, int] = {}
 
@@ -65,8 +66,9 @@ class LocalEngine:
         return networks.Network(self._folder.token, self._layout.plan)
 
     def prepare(self) -> Sequence[str]:
-        """Copy the agent and the instrumentation, make groups and network, close ports to other machines
-        (see ``engines.Engine``).
+        """Copy the agent and instrumentation, create cgroups and network, and close ports to other machines.
+
+        See ``engines.Engine``.
         """
         package = importlib.resources.files("paceline")
         for name in AGENT_FILES:
@@ -89,8 +91,8 @@ class LocalEngine:
         ]
 
     def _close_ports(self) -> list[str]:
-        """Keep other machines from the replicas' ports; return why that cannot be, in a sentence."""
-        if self._network is not None:  # Nothing leads into it.
+        """Close the replicas' ports to other machines; if that fails, return the reason as a sentence."""
+        if self._network is not None:  # Other machines cannot reach the network namespaces.
             return []
         ports = [int(address.rpartition(":")[2]) for address in self._layout.addresses.values()]
         try:
@@ -115,7 +117,7 @@ class LocalEngine:
     def adapt(
         self, spec: job_specs.JobSpec, allowances: Sequence[Allowance], links: Mapping[str, int]
     ) -> Sequence[str]:
-        """Set limits, links, and what stands still (see ``engines.Engine``)."""
+        """Set limits and link rates, and pause or resume replicas (see ``engines.Engine``)."""
         self._spec = spec
         with contextlib.suppress(AttributeError):
             del self._layout
@@ -134,14 +136,14 @@ class LocalEngine:
         return [*failed, *self._set_links(links)]
 
     def _limit(self, allowance: Allowance, before: Allowance | None) -> None:
-        """Let a replica that lives take what it may; ``before`` None: it is not known what it took."""
+        """Apply an allowance to a running replica; ``before`` is its previous allowance, None if unknown."""
         if self._machine.cgroups is not None:
             self._machine.cgroups.limit(self._group(allowance.replica), self._limits(allowance))
         if before is None or before.is_paused is not allowance.is_paused:
             self._hold(allowance.replica, is_paused=allowance.is_paused)
 
     def _hold(self, replica: ReplicaId, *, is_paused: bool) -> None:
-        """Have the processes of a replica stand still, or go on; its agent goes on in any case."""
+        """Stop or continue the processes of a replica; its agent runs in either case."""
         agents = {pid for pid, (each, _) in self._running.items() if each == replica}
         if is_paused:
             processes.halt(lambda: processes.commands(self._pids(replica), agents))
@@ -198,7 +200,7 @@ class LocalEngine:
         )
 
     def agent_config(self, replica: ReplicaId, attempt: int) -> dict[str, object]:
-        """Return what the agent of one attempt is told."""
+        """Return the configuration of one attempt's agent."""
         addresses = self._layout.addresses
         return environments.agent_config(
             self._spec,
@@ -236,21 +238,21 @@ class LocalEngine:
                 processes.terminate(pid)
 
     def kill(self, replica: ReplicaId, attempt: int) -> None:
-        """End the agent and all that it started (see ``engines.Engine``)."""
+        """End the agent and every process that it started (see ``engines.Engine``)."""
         for pid, running in self._running.items():
             if running == (replica, attempt):
                 processes.kill([pid])
         self._end_leftovers(replica)
 
     def _end_what_is_left(self, replica: ReplicaId) -> None:
-        """Leave no process of a replica that has ended, if that can be done now."""
+        """End all remaining processes of a replica whose agent has ended; log a failure."""
         try:
             self._end_leftovers(replica)
         except EngineError as error:
             log.warning("something of %s is left until the job is released: %s", replica, error.message)
 
     def _end_leftovers(self, replica: ReplicaId) -> None:
-        """Leave no process of a replica, also when its agent was killed before it could clean up."""
+        """End all processes of a replica, even if its agent was killed before it could clean up."""
         if self._machine.cgroups is not None:
             self._machine.cgroups.remove(self._group(replica))
         else:
@@ -273,19 +275,22 @@ class LocalEngine:
         return exits
 
     def _hold_paused(self) -> None:
-        """Have commands stand still that have begun since their replica was paused."""
+        """Stop commands that were started after their replica was paused."""
         for replica, _ in self._running.values():
             allowance = self._allowed.get(replica)
             if allowance is not None and allowance.is_paused:
                 self._hold(replica, is_paused=True)
 
     def _is_killed_for_memory(self, replica: ReplicaId) -> bool:
-        """Whether the kernel killed a process of an attempt for memory; each has a group of its own."""
+        """Return whether the kernel killed a process of this attempt for memory.
+
+        Each attempt has a new cgroup, so the count starts at 0.
+        """
         groups = self._machine.cgroups
         return groups is not None and groups.oom_kills(self._group(replica)) > 0
 
     def _exit_reason(self, replica: ReplicaId, attempt: int) -> ExitReason | None:
-        """Return what the agent wrote as its last act; None when it could not."""
+        """Return the exit reason that the agent wrote as its last act; None if it could not write one."""
         path = Path(self._folder.files(replica, attempt).exit)
         with contextlib.suppress(FileNotFoundError, UnicodeDecodeError):
             return exit_reasons.told(path.read_text())
@@ -310,7 +315,10 @@ class LocalEngine:
         return events.SupervisorReplaced(live=live, exits=exits)
 
     def release(self) -> None:
-        """Remove processes, groups, namespaces and what the clean-up policy says (see ``engines.Engine``)."""
+        """Remove processes, cgroups, namespaces and the files that the clean-up policy names.
+
+        See ``engines.Engine``.
+        """
         release(self._folder, self._machine)
         if self._firewall is not None:
             self._firewall.close()
@@ -330,7 +338,7 @@ def _attempt_number(folder: Path) -> int:
     return int(folder.name.rpartition(".")[2])
 
 
-#: An agent that the kernel kills cannot say so itself.
+#: The reason for an attempt whose agent the kernel killed, so the agent could not write one.
 _OUT_OF_MEMORY = ExitReason(
     kind=ExitKind.OUT_OF_MEMORY,
     signal=signal.SIGKILL,
@@ -349,7 +357,7 @@ def _lost(code: int | None) -> ExitReason:
 
 
 def notes(spec: job_specs.JobSpec, machine: machines.Machine) -> list[str]:
-    """Return what of a job cannot be limited or measured on a machine, in a sentence each."""
+    """Return what cannot be limited or measured for a job on a machine, one sentence each."""
     found = []
     if machine.lacks_cgroups:
         found.append(f"CPU and memory are not limited, throttling is not measured: {machine.lacks_cgroups}")
@@ -361,12 +369,12 @@ def notes(spec: job_specs.JobSpec, machine: machines.Machine) -> list[str]:
 
 
 def release(folder: folders.RunFolder, machine: machines.Machine) -> None:
-    """Leave nothing of a run but its folder: no process, no cgroup, no namespace.
+    """Remove all processes, cgroups and network namespaces of a run; its folder stays.
 
-    Also used for a run whose supervisor is gone.
+    This also cleans up a run whose supervisor is gone.
 
     Raises:
-        EngineError: something could not be removed; to be tried again.
+        EngineError: something could not be removed; the caller tries again.
     """
     if machine.cgroups is not None:
         machine.cgroups.remove(folder.token)

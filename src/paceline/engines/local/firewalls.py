@@ -1,10 +1,11 @@
-"""Keeps other machines from the ports of a job: a TensorFlow server listens on every address, and trusts all.
+"""Closes the ports of a job to other machines.
 
-Packets that do not come over the loopback interface are dropped before they reach such a port. What the job
-asks for outside is not touched, and neither are services on the machine's loopback: a namespace of its own
-would take these away from it. The rules lie in a table of nftables that belongs to a socket, and the kernel
-removes it when the socket is closed or its process killed. So no program is needed, but Linux 5.12 is.
-Source: ``linux/netfilter/nf_tables.h``.
+A TensorFlow server listens on every address and trusts every client. The rules drop packets to the job's
+ports unless they arrive over the loopback interface. Outgoing connections of the job are not affected, and
+the job can still reach services on the machine's loopback; in a network namespace of its own it could not.
+The rules are in an nftables table that a socket owns: the kernel removes the table when the socket is closed
+or its process is killed. This needs no external program, but it needs Linux 5.12. Source:
+``linux/netfilter/nf_tables.h``.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _LOCAL_IN, _BEFORE_FILTER, _ACCEPT = 1, -10, 1
 _VERDICT_REGISTER, _REGISTER = 0, 1
 _INPUT_INTERFACE, _PROTOCOL = 4, 16
 _EQUAL, _UNEQUAL = 0, 1
-_LOOPBACK = 1  # The number of that interface in every network namespace.
+_LOOPBACK = 1  # The loopback interface has this index in every network namespace.
 _TRANSPORT_HEADER, _PORT_OFFSET, _PORT_BYTES, _PORT_TYPE = 2, 2, 2, 13
 _PORTS_A_MESSAGE = 1000
 _ANSWER_SECONDS, _ANSWER_BYTES = 10.0, 1 << 16
@@ -37,14 +38,14 @@ _CHAIN, _SET, _SET_NUMBER = "input", "ports", 1
 
 
 class Firewall:
-    """Ports that only this machine reaches, until it is closed.
+    """A set of TCP ports that only this machine can reach until the firewall is closed.
 
     Args:
-        name: of its table; one at a time.
-        ports: those of TCP.
+        name: the name of its nftables table; only one table can have it at a time.
+        ports: the TCP ports.
 
     Raises:
-        EngineError: the kernel refused.
+        EngineError: the kernel refused the rules.
     """
 
     def __init__(self, name: str, ports: Iterable[int]) -> None:
@@ -58,16 +59,17 @@ class Firewall:
             raise EngineError(_reason(error)) from error
 
     def _ask(self, wanted: list[tuple[int, int, bytes]]) -> None:
-        """Have the kernel do all of some messages or none.
+        """Send messages to the kernel as one batch, which it executes completely or not at all.
 
         Raises:
-            OSError: it refused, or does not answer.
+            OSError: the kernel refused the batch or does not answer.
         """
         begin = _message(_BATCH_BEGIN, _REQUEST, 0, _family(0, _NFTABLES))
         end = _message(_BATCH_END, _REQUEST, len(wanted) + 1, _family(0, _NFTABLES))
         parts = []
         for number, (kind, flags, body) in enumerate(wanted, 1):
-            # Errors are answered in any case, and in order: so the last answer says that all went well.
+            # The kernel always reports errors, in order. If the first answer is the last message's
+            # acknowledgement, all messages succeeded.
             flags |= _REQUEST | (_ACKNOWLEDGE if number == len(wanted) else 0)
             parts.append(_message(_NFTABLES << 8 | kind, flags, number, body))
         self._socket.send(b"".join((begin, *parts, end)))
@@ -96,7 +98,7 @@ def _reason(error: OSError) -> str:
 
 
 def messages(name: str, ports: Sequence[int]) -> list[tuple[int, int, bytes]]:
-    """Return what makes the rules: kind, flags and body of each message."""
+    """Return the netlink messages that create the rules: the kind, flags and body of each."""
     table = _attribute(1, _text(name)) + _attribute(2, struct.pack(">I", _OWNED))
     hook = _attribute(1, struct.pack(">I", _LOCAL_IN)) + _attribute(2, struct.pack(">i", _BEFORE_FILTER))
     chain = (
@@ -128,7 +130,7 @@ def _elements(table: str, ports: Sequence[int]) -> bytes:
 
 
 def _rule(table: str) -> bytes:
-    """Return the rule: what does not come over the loopback interface to one of the ports is dropped."""
+    """Return the rule that drops packets to one of the ports unless they arrive over the loopback."""
     found = _attribute(1, _text(_SET)) + _number(2, _REGISTER) + _number(4, _SET_NUMBER)
     steps = (
         _loaded(_INPUT_INTERFACE),

@@ -1,15 +1,15 @@
-"""Where a run keeps its files.
+"""The files in the folder of a run.
 
 ::
 
     RUN/job.yaml                         the job file as submitted
     RUN/supervisor.log, supervisor.lock  the lock is held as long as a supervisor watches the job
-    RUN/change.lock                      held, and signed, by who changes or probes the job while it runs
+    RUN/change.lock                      held and signed by the process that changes or probes the running job
     RUN/layout.json                      host, cores and address of each replica
-    RUN/environment.json                 digests of the shell's environment that it began with
-    RUN/agent.py                         the agent that its replicas run, and what it loads from beside it
-    RUN/instrumentation/                 what looks into their scripts
-    RUN/code/, code.json                 the code that was fetched for it, and what was said of it
+    RUN/environment.json                 digests of the shell environment in which the job first started
+    RUN/agent.py                         the replicas' agent; the modules that it loads are beside it
+    RUN/instrumentation/                 the instrumentation of their training scripts
+    RUN/code/, code.json                 the code that was fetched for the job, and the fetcher's last message
     RUN/replicas/ps-0.1/                 attempt 1 of ps-0: config, spool, reports, exit reason
     RUN/logs/ps-0.1.log                  its output
     RUN/scratch/ps-0/                    its TMPDIR
@@ -41,56 +41,56 @@ class RunFolder:
 
     @property
     def token(self) -> str:
-        """Return a short name for cgroups and namespaces that no run of another folder has."""
+        """A short prefix for the names of cgroups and namespaces that is unique to this folder."""
         return "paceline-" + hashlib.sha256(str(self.path).encode()).hexdigest()[:10]
 
     @property
     def lock(self) -> Path:
-        """Return the file that is locked as long as a supervisor watches the job."""
+        """The file that is locked as long as a supervisor watches the job."""
         return self.path / "supervisor.lock"
 
     @property
     def change_lock(self) -> Path:
-        """Return the file that is locked as long as a process changes or probes the job while it runs."""
+        """The file that is locked as long as a process changes or probes the job while it runs."""
         return self.path / "change.lock"
 
     @property
     def agent(self) -> Path:
-        """Return the agent that the replicas of this run use."""
+        """The agent that the replicas of this run use."""
         return self.path / "agent.py"
 
     @property
     def instrumentation(self) -> Path:
-        """Return the folder that the Python of each replica finds first."""
+        """The folder that the Python of each replica finds first."""
         return self.path / "instrumentation"
 
     @property
     def code(self) -> Path:
-        """Return where the job's code is, if it was fetched from elsewhere."""
+        """The folder of the job's code, if it was fetched from elsewhere."""
         return self.path / codes.CODE
 
     @property
     def layout(self) -> Path:
-        """Return the file that says where each replica sits."""
+        """The file with the host, cores and address of each replica."""
         return self.path / "layout.json"
 
     @property
     def environment(self) -> Path:
-        """Return the file that says what the job's first environment was (`shells`)."""
+        """The file with the digests of the job's first environment (`shells`)."""
         return self.path / "environment.json"
 
     @property
     def logs(self) -> Path:
-        """Return the folder of the replicas' output."""
+        """The folder of the replicas' output."""
         return self.path / "logs"
 
     @property
     def checkpoints(self) -> Path:
-        """Return the folder that ``{checkpoint_dir}`` stands for."""
+        """The folder that ``{checkpoint_dir}`` stands for."""
         return self.path / "checkpoints"
 
     def create(self) -> None:
-        """Make the folder and those in it that are always there."""
+        """Create the folder and its fixed sub-folders."""
         self.path.mkdir(parents=True, mode=0o700)
         for name in ("replicas", "logs", "scratch", "checkpoints"):
             (self.path / name).mkdir()
@@ -100,11 +100,11 @@ class RunFolder:
         return self.path / "replicas" / f"{replica}.{attempt}"
 
     def config(self, replica: ReplicaId, attempt: int) -> Path:
-        """Return the agent's config of one attempt."""
+        """Return the agent's configuration file of one attempt."""
         return self.attempt(replica, attempt) / "config.json"
 
     def log(self, replica: ReplicaId, attempt: int) -> Path:
-        """Return the output of one attempt."""
+        """Return the output file of one attempt."""
         return self.logs / f"{replica}.{attempt}.log"
 
     def scratch(self, replica: ReplicaId) -> Path:
@@ -112,7 +112,7 @@ class RunFolder:
         return self.path / "scratch" / str(replica)
 
     def scratches(self) -> list[str]:
-        """Return the names of the replicas that have such a folder."""
+        """Return the names of the replicas that have a folder for temporary files."""
         return sorted(each.name for each in (self.path / "scratch").glob("*"))
 
     def files(self, replica: ReplicaId, attempt: int) -> environments.ReplicaFiles:

@@ -1,4 +1,4 @@
-"""Where a job's replicas sit on this machine: chosen when it is submitted or resumed, kept in its folder."""
+"""Where a job's replicas run on this machine: chosen at submission or resumption, stored with the run."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from paceline.rendering import host_plans
 class HostLayout:
     """A seat and an address ``host:port`` for each replica.
 
-    Workers that the job may get while it runs have an address only; those that it had keep their seat.
+    Workers that may be added while the job runs have only an address. Removed workers keep their seats.
     """
 
     plan: host_plans.HostPlan
     addresses: Mapping[ReplicaId, str]
 
     def write(self, folder: folders.RunFolder) -> None:
-        """Keep the layout in the run's folder."""
+        """Write the layout to the run's folder."""
         found: dict[str, dict[str, Any]] = {
             str(replica): {"address": address} for replica, address in self.addresses.items()
         }
@@ -43,10 +43,10 @@ def choose(
     folder: folders.RunFolder,
     others: Iterable[folders.RunFolder],
 ) -> HostLayout:
-    """Return where every replica goes, beside the unfinished jobs of ``others``.
+    """Return a layout that avoids the ports and cores of the unfinished jobs in ``others``.
 
     Raises:
-        EngineError: the job is too big for what is free.
+        EngineError: the free cores, memory or ports do not suffice for the job.
     """
     others = list(others)
     taken_ports = {int(seat["address"].rpartition(":")[2]) for seat in _all_seats(others)}
@@ -63,10 +63,10 @@ def choose(
 def seated(
     spec: job_specs.JobSpec, machine: machines.Machine, others: Iterable[folders.RunFolder]
 ) -> host_plans.HostPlan:
-    """Return a seat for every replica, beside the unfinished jobs of ``others``.
+    """Return a plan with a seat for every replica, without the cores of the unfinished jobs in ``others``.
 
     Raises:
-        EngineError: the job is too big for what is free.
+        EngineError: the free resources do not suffice for the job.
     """
     free_cores = _free_cores(machine, others)
     return host_plans.plan(spec, free_cores=free_cores, machine_memory_bytes=machine.memory_bytes)
@@ -78,16 +78,16 @@ def extend(
     folder: folders.RunFolder,
     active: Iterable[folders.RunFolder],
 ) -> None:
-    """Give seats to the workers of a running job that have none yet; nothing changes for the others.
+    """Assign seats to the new workers of a running job; the other replicas keep theirs.
 
     Args:
         spec: the job with its new workers.
         machine: this machine.
-        folder: the job's.
-        active: those of all unfinished jobs, this one too.
+        folder: the folder of the job's run.
+        active: the folders of all unfinished jobs, including this one.
 
     Raises:
-        EngineError: there is no place for them.
+        EngineError: there is no room for the new workers.
     """
     layout = read(folder, spec.hosts)
     plan = host_plans.extended(layout.plan, spec, free_cores=_free_cores(machine, active))
@@ -101,15 +101,19 @@ def _free_cores(machine: machines.Machine, others: Iterable[folders.RunFolder]) 
 
 
 def has_network(spec: job_specs.JobSpec, machine: machines.Machine) -> bool:
-    """Whether the replicas get network namespaces: the job asks for hosts, and we may make them."""
+    """Return whether replicas get network namespaces: the job has emulated hosts, and they are allowed."""
     return bool(spec.hosts) and not machine.lacks_namespaces
 
 
 def read(folder: folders.RunFolder, hosts: Sequence[job_specs.Host]) -> HostLayout:
-    """Return the layout that was chosen, on the hosts that the job asks for.
+    """Return the stored layout of a run.
+
+    Args:
+        folder: the folder of the run.
+        hosts: the emulated hosts of the job; empty if it has none.
 
     Raises:
-        EngineError: it is not there or does not fit the job.
+        EngineError: the layout is missing, unreadable or names unknown hosts.
     """
     known = {host.name: host for host in hosts or (host_plans.LOCAL,)}
     try:

@@ -1,4 +1,4 @@
-"""What this machine has and what it lets us do: read once, never assumed."""
+"""What this machine has and what it allows this process to do; all of it is detected, not assumed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Machine:
 
     Attributes:
         cores: the CPUs that this process may use.
-        cgroups: how to make cgroups here; None when we may not.
-        lacks_cgroups: why not; empty when we may.
-        lacks_namespaces: why network namespaces cannot be made; empty when they can.
+        cgroups: the hierarchy in which cgroups can be created; None if that is not possible.
+        lacks_cgroups: why cgroups cannot be created; empty if they can.
+        lacks_namespaces: why network namespaces cannot be created; empty if they can.
     """
 
     cores: tuple[int, ...]
@@ -44,7 +44,7 @@ def read() -> Machine:
 
 
 def lacks_namespaces(user_id: int, which: Callable[[str], str | None]) -> str:
-    """Return why network namespaces cannot be made; empty when they can."""
+    """Return why network namespaces cannot be created; empty if they can."""
     if user_id != 0:
         return "this needs root"
     tools = [tool for tool in ("ip", "tc", "nsenter") if which(tool) is None]

@@ -5,9 +5,9 @@
     replica namespace --veth-- host namespace (bridge) ==shaped uplink== fabric namespace (bridge)
 
 Traffic between replicas of one host stays on the host's bridge; traffic between hosts passes both hosts'
-uplinks, which a token bucket filter shapes in each direction. A replica's ``eth0`` is its alone, so its byte
-counters are the replica's. The namespaces have no way to the outside. Source: ``ip-netns(8)``, ``veth(4)``,
-``tc-tbf(8)``.
+uplinks, which a token bucket filter shapes in each direction. Each replica has an ``eth0`` of its own, so the
+byte counters of that interface are the replica's. The namespaces have no connection to the outside. Source:
+``ip-netns(8)``, ``veth(4)``, ``tc-tbf(8)``.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from paceline.rendering import host_plans
 
 INTERFACE = "eth0"
 PORT = 2222
-#: Each job has a fabric of its own, so all jobs use the same addresses.
+#: All jobs can use the same addresses, because each job has a fabric of its own.
 SUBNET = ipaddress.ip_network("10.77.0.0/16")
 NAMESPACES = Path("/run/netns")
-#: How much time's worth of data a link may pass at once; it must cover a scheduler tick.
+#: A link may pass this many seconds' worth of data at once; it must cover a scheduler tick.
 BURST_SECONDS = 0.01
 MIN_BURST_BYTES = 128 * 1024
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Network:
-    """The namespaces of one job, all named with the same prefix."""
+    """The network namespaces of one job; all their names have the same prefix."""
 
     prefix: str
     plan: host_plans.HostPlan
@@ -51,7 +51,7 @@ class Network:
         return f"{SUBNET[index + 2]}:{PORT}"
 
     def create(self) -> None:
-        """Make all namespaces and links; those that exist are removed first.
+        """Create all namespaces and links; existing ones are removed first.
 
         Raises:
             EngineError: the kernel refused.
@@ -61,7 +61,7 @@ class Network:
             _run(command)
 
     def limit(self, host: job_specs.Host, bits_per_second: int) -> None:
-        """Give the shaped uplink of a host another rate, both ways, while packets pass.
+        """Change the rate of a host's shaped uplink in both directions, without interrupting traffic.
 
         Raises:
             EngineError: the kernel refused.
@@ -72,16 +72,20 @@ class Network:
             _run(_shape(namespace, interface, bits_per_second, verb="change"))
 
     def exists(self) -> bool:
-        """Whether the namespaces of every replica are there."""
+        """Return whether the namespace of every replica exists."""
         return all((NAMESPACES / self.namespace(seat.replica)).exists() for seat in self.plan.seats)
 
     def remove(self) -> None:
-        """Remove every namespace of the job; its links go with it."""
+        """Remove every namespace of the job; the kernel removes the links with them."""
         remove(self.prefix)
 
 
 def remove(prefix: str) -> None:
-    """Remove every namespace with this prefix."""
+    """Remove every namespace with this prefix.
+
+    Raises:
+        EngineError: a namespace cannot be removed.
+    """
     for namespace in sorted(NAMESPACES.glob(f"{prefix}-*")):
         with contextlib.suppress(EngineError):
             _run(["ip", "netns", "delete", namespace.name])
@@ -90,7 +94,7 @@ def remove(prefix: str) -> None:
 
 
 def commands(network: Network) -> list[list[str]]:
-    """Return the commands that make the network, in order: what a dry run prints."""
+    """Return the commands that create the network, in order; a dry run prints them."""
     fabric = f"{network.prefix}-fabric"
     script = [*_namespace(fabric), *_bridge(fabric)]
     hosts = _hosts(network.plan)
@@ -133,7 +137,7 @@ def _link(namespace: str, name: str, peer_namespace: str, peer: str) -> list[lis
 
 
 def _hosts(plan: host_plans.HostPlan) -> list[job_specs.Host]:
-    """Return the hosts that have replicas, as they are numbered."""
+    """Return the hosts that have replicas, in the order of their numbers."""
     return list(dict.fromkeys(seat.host for seat in plan.seats))
 
 

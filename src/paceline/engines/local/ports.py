@@ -1,4 +1,4 @@
-"""Loopback ports for the replicas of a job that has no network of its own."""
+"""Loopback ports for the replicas of a job without a network of its own."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Set
 
 from paceline.errors import EngineError
 
-#: Below the kernel's range for outgoing connections, so that none of those takes a port between two restarts.
+#: Below the kernel's range for outgoing connections: none can take a port while its replica restarts.
 FIRST, LAST = 20_000, 31_999
 
 
 def choose(count: int, taken: Set[int], generator: random.Random) -> list[int]:
-    """Return ports that no process listens on and that no job has taken.
+    """Return ports that no process listens on and that no other job uses.
 
     Raises:
-        EngineError: there are not enough.
+        EngineError: there are not enough free ports.
     """
     chosen: list[int] = []
     candidates = [port for port in range(FIRST, LAST + 1) if port not in taken]

@@ -1,8 +1,9 @@
-"""The processes of replicas: started, found again, and ended to the last one.
+"""Starts, finds and ends the processes of replicas.
 
-A replica is recognised by the path of its config in the agent's command line, and everything that its command
-started by ``PACELINE_RUN_DIR`` in the environment or by the replica's cgroup. Nothing is remembered in
-files that could be stale: after a supervisor was killed, the next one looks at what is there.
+An agent is recognised by the path of its configuration in its command line. The processes that its command
+started are recognised by ``PACELINE_RUN_DIR`` in their environment or by the replica's cgroup. No process ids
+are kept in files, which could be stale: after a supervisor was killed, the next one looks at the running
+processes.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ from pathlib import Path
 
 import psutil
 
-#: What says how many threads a process has and which one of several it is: each replica is told its own.
+#: Variables that set a process's threads or its place in a cluster: each replica gets its own values.
 _OF_A_REPLICA = re.compile(
     r"(?:OMP|OPENBLAS|MKL|NUMEXPR)_NUM_THREADS|TF_NUM_INT(?:RA|ER)OP_THREADS|TF_CONFIG"
     r"|(?:LOCAL_|NODE_|GROUP_|ROLE_)?RANK|(?:LOCAL_|GROUP_|ROLE_)?WORLD_SIZE|MASTER_(?:ADDR|PORT)"
     r"|(?:PET|TORCHELASTIC)_\w+"
 )
-#: Enters the cgroups given before ``--``, then becomes the command after it.
+#: A shell script that enters the cgroups named before ``--``, then executes the command after it.
 _ENTER = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"'
 
-#: Each look finds fewer new processes than the last one, but of a command that starts them without end.
+#: The most lookups of `halt`. Each finds fewer new processes, unless a command starts them endlessly.
 _MOST_LOOKS = 100
 
 
@@ -41,10 +42,10 @@ def start(
     cgroup_files: Sequence[Path],
     namespace: Path | None,
 ) -> subprocess.Popen[bytes]:
-    """Start an agent in a session of its own; its output and its command's goes to ``log``.
+    """Start an agent in a session of its own; it and its command write their output to ``log``.
 
     Raises:
-        OSError: the working directory is not there, or nothing more can be started.
+        OSError: the working directory does not exist, or no process can be started.
     """
     command = ["/bin/sh", "-c", _ENTER, "paceline-enter", *map(str, cgroup_files), "--"]
     if namespace is not None:
@@ -63,8 +64,11 @@ def start(
 
 
 def environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment for replicas: ours, and our own Python first when its venv was not activated."""
-    # The job file says how many threads a replica has, and which it is; not the shell that happens to submit.
+    """Return the environment for replicas: the inherited one without variables specific to a replica.
+
+    If Paceline runs from a virtual environment that is not activated, its Python comes first in ``PATH``.
+    """
+    # The job file defines a replica's threads and identity, not the shell from which the job was submitted.
     found = {name: value for name, value in inherited.items() if not _OF_A_REPLICA.fullmatch(name)}
     found.pop("PACELINE_STORE", None)  # It may hold a password.
     if sys.prefix != sys.base_prefix and "VIRTUAL_ENV" not in found:
@@ -76,7 +80,7 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def agent_pid(config: Path) -> int | None:
-    """Return the process id of the agent that was started with this config; None when there is none."""
+    """Return the process id of the agent that was started with this configuration; None if there is none."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if str(config) in process.cmdline() and process.status() != psutil.STATUS_ZOMBIE:
@@ -85,7 +89,7 @@ def agent_pid(config: Path) -> int | None:
 
 
 def members(run_dir: Path, replica_index: tuple[str, int] | None = None) -> set[int]:
-    """Return the processes whose environment says that they belong to a run, or to one replica of it."""
+    """Return the processes that belong to a run, or to one replica of it, according to their environment."""
     wanted = {"PACELINE_RUN_DIR": str(run_dir)}
     if replica_index is not None:
         wanted |= {"PACELINE_ROLE": replica_index[0], "PACELINE_INDEX": str(replica_index[1])}
@@ -99,14 +103,14 @@ def members(run_dir: Path, replica_index: tuple[str, int] | None = None) -> set[
 
 
 def send(pids: Iterable[int], number: signal.Signals) -> None:
-    """Send a signal to processes; those that are gone already do not matter."""
+    """Send a signal to processes; processes that have already ended are ignored."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
 
 def halt(look_up: Callable[[], set[int]]) -> None:
-    """Have processes stand still, also those that they have started while they were looked up."""
+    """Stop processes (SIGSTOP), including those that they start during the lookup."""
     halted: set[int] = set()
     for _ in range(_MOST_LOOKS):
         if not (found := look_up() - halted):
@@ -116,9 +120,9 @@ def halt(look_up: Callable[[], set[int]]) -> None:
 
 
 def commands(pids: Iterable[int], agents: set[int]) -> set[int]:
-    """Return the processes that are neither agents nor forks of them that have not become a command yet.
+    """Return the processes that are neither agents nor forks of agents that have not yet executed a command.
 
-    An agent waits for such a fork (``vfork(2)``): were the fork to stand still, so would the agent.
+    An agent waits for its fork (``vfork(2)``), so stopping the fork would stop the agent too.
     """
     found = set()
     for pid in set(pids) - agents:
@@ -141,14 +145,14 @@ def terminate(pid: int) -> None:
 
 
 class ExitWatch:
-    """Waits for processes to end, children or not (``pidfd_open(2)``)."""
+    """Waits for processes to end, whether or not they are children of this one (``pidfd_open(2)``)."""
 
     def __init__(self) -> None:
         self._poll = select.poll()
         self._pids: dict[int, int] = {}
 
     def add(self, pid: int) -> bool:
-        """Watch a process; return False when it is gone already."""
+        """Watch a process; return False if it has already ended."""
         try:
             descriptor = os.pidfd_open(pid)
         except ProcessLookupError:
@@ -158,7 +162,7 @@ class ExitWatch:
         return True
 
     def wait(self, timeout_seconds: float) -> list[int]:
-        """Return the watched processes that ended within so long; each is reported once."""
+        """Return the watched processes that end within ``timeout_seconds``; each is returned once."""
         ended = []
         for descriptor, _ in self._poll.poll(max(0, round(timeout_seconds * 1000))):
             self._poll.unregister(descriptor)

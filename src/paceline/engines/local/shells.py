@@ -1,7 +1,7 @@
-"""What replicas inherit of the shell that a job was submitted from, and where another one is different.
+"""The environment that replicas inherit from the shell, and how it differs from the job's first one.
 
-A job that is resumed, or whose supervisor was lost, goes on with the environment of the shell that does that.
-Values may be secrets, so only salted digests of them are kept.
+A job that is resumed, or whose lost supervisor is replaced, continues with the environment of the shell in
+which this happens. Values may be secrets, so only salted digests of them are stored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-#: What a terminal has for itself, and what Paceline sets.
+#: Variables that belong to the terminal session, and those that Paceline sets.
 _OWN = re.compile(
     r"_|SHLVL|(?:OLD)?PWD|COLUMNS|LINES|TERM|TERM_\w+|COLORTERM|DISPLAY|WINDOW(?:ID)?|STY|TTY|PS1"
     r"|(?:SSH|TMUX|XDG|VTE|DBUS|GPG|INVOCATION|JOURNAL|PYTEST|PACELINE)_\w+|TMUX"
@@ -24,17 +24,18 @@ MOST_NAMES = 8
 
 
 def note(path: Path, environment: Mapping[str, str]) -> list[str]:
-    """Return in a sentence where an environment differs from the first one that a job had, if it does.
+    """Return a sentence that says how the environment differs from the job's first one; none if it does not.
 
     Args:
-        path: where the digests of that are; when it is not there, this is the first.
-        environment: what replicas would begin with now.
+        path: the file with the digests of the first environment. If it is missing or unreadable, the current
+            environment counts as the first and the file is written.
+        environment: the variables that replicas would inherit now.
     """
     inherited = {name: value for name, value in environment.items() if not _OWN.fullmatch(name)}
     try:
         known = json.loads(path.read_text())
         before, salt = dict(known["digests"]), bytes.fromhex(known["salt"])
-    except (OSError, ValueError, KeyError, TypeError):  # The first time, or the disk was full then.
+    except (OSError, ValueError, KeyError, TypeError):  # The first start, or the disk was full at that time.
         salt = secrets.token_bytes(16)
         with contextlib.suppress(OSError):
             path.write_text(json.dumps({"salt": salt.hex(), "digests": _digests(inherited, salt)}))
@@ -59,7 +60,7 @@ def _digests(environment: Mapping[str, str], salt: bytes) -> dict[str, str]:
 
 
 def _listed(names: Iterable[str]) -> str:
-    """Return names of variables for people: some of them, and how many more there are."""
+    """Return the first few names of variables as text, and how many more there are."""
     known = sorted(names)
     shown = [name for name in known if _NAME.fullmatch(name)][:MOST_NAMES]
     left = len(known) - len(shown)

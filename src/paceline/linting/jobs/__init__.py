@@ -1,1 +1,1 @@
-"""Rules for job files: each module holds the rules of one subject and lists them in ``RULES``."""
+"""Rules for job files: each module has the rules on one subject and lists them in ``RULES``."""

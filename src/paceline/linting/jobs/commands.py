@@ -1,4 +1,4 @@
-"""Commands, environments and images."""
+"""Rules on commands, environments and images."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _SECRET = re.compile(
 )
 _HOSTS = re.compile(r"^-{0,2}(ps|worker|chief|evaluator)_?-?hosts?(=|$)", re.IGNORECASE)
 _ADDRESSES = re.compile(r"[\w.-]+:\d{2,5}(,[\w.-]+:\d{2,5})*", re.ASCII)
-#: Names that are branches nearly everywhere; of others nothing can be known without asking the server.
+#: Names that are branches nearly everywhere; about other names, only the git server knows.
 _BRANCH = re.compile(r"refs/heads/.*|HEAD|main|master|trunk|dev|develop")
 _BRACES = re.compile(r"(?<![${])\{([A-Za-z][A-Za-z_.]{0,40})\}(?!\})")
 
 
 def commands(job: JobFile) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
-    """Yield the commands of a job file, each with its place."""
+    """Yield the commands of a job file, each with its path."""
     if job.spec.command:
         yield ("spec", "command"), job.spec.command
     for role in job.spec.roles:
@@ -34,7 +34,7 @@ def commands(job: JobFile) -> Iterator[tuple[documents.Path, tuple[str, ...]]]:
 
 
 def _scripts(job: JobFile) -> Iterator[tuple[documents.Path, shells.Script]]:
-    """Yield what commands give to a shell, each with its place."""
+    """Yield the scripts that commands pass to a shell, each with its path."""
     for path, command in commands(job):
         script = shells.script_of(command)
         if script is not None:
@@ -55,7 +55,7 @@ def _words(job: JobFile) -> Iterator[tuple[documents.Path, str]]:
     yield from ((path, value) for path, _, value in _environment(job))
 
 
-#: Placeholders and variables of other launchers, and what they stand for here.
+#: Placeholders and variables of other launchers, and the placeholders that correspond to them here.
 _OF_OTHERS = {
     **dict.fromkeys(("job_name", "task_name", "task_type", "JOB_NAME", "TASK_TYPE"), "role"),
     **dict.fromkeys(("task_index", "task_id", "TASK_INDEX"), "index"),
@@ -72,7 +72,7 @@ _OF_OTHERS = {
     fix="Put it into a Secret and name that under spec.secrets, or mount it as a file.",
 )
 def literal_secret(job: JobFile) -> Iterator[LintHit]:
-    """Secrets do not belong into job files."""
+    """Secrets do not belong in job files."""
     for path, name, value in _environment(job):
         literal = value.strip() and not value.startswith(("/", "$", "{")) and not value.isdecimal()
         if literal and value.lower() not in ("true", "false") and _SECRET.search(name):
@@ -90,7 +90,7 @@ def literal_secret(job: JobFile) -> Iterator[LintHit]:
     fix="Name the code in spec.code (git, or an archive with its sha256), or put it into the image.",
 )
 def downloading_command(job: JobFile) -> Iterator[LintHit]:
-    """Code belongs into the image."""
+    """Code belongs in the image."""
     for path, command in commands(job):
         for index, word in enumerate(command):
             what = shells.download_in(word)

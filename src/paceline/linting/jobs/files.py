@@ -1,8 +1,8 @@
-"""Files that a command names, of a job that runs on this machine.
+"""Rules on the files that commands name, for jobs that run on this machine.
 
-Only what certainly is a file counts: the script that is given to Python or to a shell, and a program that is
-named by its path. Where something else decides (a placeholder, an option that is not known here, code that
-is fetched, an image, a volume) nothing is said: a false alarm is worse than silence.
+Only words that are certainly files count: the script of a Python or shell command, and a program that is
+named by its path. The rule reports nothing if the file depends on something else (a placeholder, an unknown
+option, fetched code, an image, a volume), because a false alarm is worse than silence.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from paceline.specs.yaml_text import problems
 
 _PYTHON = re.compile(r"python(\d+(\.\d+)?)?", re.ASCII)
 _SHELLS = ("sh", "bash", "dash", "ksh", "zsh")
-#: Options that stand before a script and take no value, and those that take one.
+#: Options of Python before the script: those without a value, and those with one.
 _PYTHON_FLAGS, _PYTHON_VALUES = frozenset("bBdEiIOPqsSuvx"), frozenset("WX")
 _SHELL_FLAGS = frozenset("abefhiklmnprtuvxBCEHPT")
 _FILLED_IN = re.compile(r"[{}$]")
@@ -29,12 +29,12 @@ _FILLED_IN = re.compile(r"[{}$]")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LocalJobFile:
-    """A job file where its job runs: on this machine.
+    """A job file whose job runs on this machine.
 
     Attributes:
         job: the job file.
-        base: the folder that relative paths start from; absolute.
-        is_missing: whether there is certainly no file of a path.
+        base: the folder to which relative paths are relative, as an absolute path.
+        is_missing: returns whether there is certainly no file at a path.
     """
 
     job: JobFile
@@ -59,7 +59,7 @@ def missing_file(place: LocalJobFile) -> Iterator[LintHit]:
     spec = place.job.spec
     for path, command in commands.commands(place.job):
         if path == ("spec", "command") and all(role.command for role in spec.roles):
-            continue  # Every role has its own.
+            continue  # Every role has its own command.
         for index in _files(command):
             word = command[index]
             whole = posixpath.normpath(posixpath.join(top, word))
@@ -71,7 +71,7 @@ def missing_file(place: LocalJobFile) -> Iterator[LintHit]:
 
 
 def _top(place: LocalJobFile) -> str | None:
-    """Return the folder in which commands start; None: it is not known, or not on this machine."""
+    """Return the folder in which commands start; None if it is unknown or not on this machine."""
     spec = place.job.spec
     if spec.image is not None or _FILLED_IN.search(spec.working_dir or ""):
         return None
@@ -83,12 +83,12 @@ def _top(place: LocalJobFile) -> str | None:
 
 
 def _is_mounted(spec: JobSpec, path: str) -> bool:
-    """Whether a volume is mounted where a file is looked for."""
+    """Return whether the path of a file is within a mounted volume."""
     return any(path.startswith(f"{volume.mount_path.rstrip('/')}/") for volume in spec.volumes)
 
 
 def _files(command: Sequence[str]) -> Iterator[int]:
-    """Yield which words of a command are files for certain: its program, and the script that it gets."""
+    """Yield the indices of the words that are certainly files: the program, and the script that it runs."""
     program = command[0]
     if _FILLED_IN.search(program):
         return
@@ -101,13 +101,13 @@ def _files(command: Sequence[str]) -> Iterator[int]:
     elif name in _SHELLS:
         index = _script(command, _SHELL_FLAGS, frozenset())
         if index is not None and "/" not in command[index]:
-            index = None  # A shell looks for it in the folders of PATH, too.
+            index = None  # A shell also searches the folders of PATH for the script.
     if index is not None and not _FILLED_IN.search(command[index]):
         yield index
 
 
 def _script(command: Sequence[str], flags: frozenset[str], values: frozenset[str]) -> int | None:
-    """Return which word is the script that an interpreter is given; None: none, or that is not known."""
+    """Return the index of the script of an interpreter; None if there is no script, or it is unknown."""
     index = 1
     while index < len(command):
         word = command[index]

@@ -1,4 +1,4 @@
-"""How many replicas there are, and on which hosts they go."""
+"""Rules on the number of replicas and on their hosts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.model.roles import Role
 from paceline.specs import JobFile
 from paceline.specs.yaml_text import documents
 
-#: Workers beyond which one parameter server is sure to be what they wait for.
+#: From this many trainers on, a single parameter server is certainly the bottleneck.
 MANY_WORKERS = 16
 
 HOSTNAME = "kubernetes.io/hostname"
@@ -23,7 +23,7 @@ _STRATEGY: documents.Path = ("spec", "placement", "strategy")
 
 
 def _counts(spec: job_specs.JobSpec) -> tuple[int, int]:
-    """Return the number of PS and of replicas that train."""
+    """Return the number of PS and the number of trainers."""
     ps = sum(role.replicas for role in spec.roles if role.role is Role.PS)
     return ps, sum(role.replicas for role in spec.roles if role.role.trains)
 

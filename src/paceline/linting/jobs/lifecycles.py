@@ -1,4 +1,4 @@
-"""Restarts, ends and checkpoints that do not fit together."""
+"""Rules on restarts, ends and checkpoints that do not fit together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.specs import JobFile
 
 NEVER, ALWAYS = job_specs.RestartWhen.NEVER, job_specs.RestartWhen.ALWAYS
 
-#: Work between two checkpoints that is lost when a PS ends.
+#: Checkpoints farther apart than this lose too much work when a PS ends.
 LONG_SECONDS = 3600.0
 
 

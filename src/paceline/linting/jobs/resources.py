@@ -1,4 +1,4 @@
-"""Cores and memory: asked for in a way that cannot give what was meant."""
+"""Rules on requests for cores and memory that cannot have the intended effect."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def exclusive_without_cpu(job: JobFile) -> Iterator[LintHit]:
     fix="Give the role a memory, such as memory: 2Gi.",
 )
 def exclusive_without_memory(job: JobFile) -> Iterator[LintHit]:
-    """Guaranteed needs memory too."""
+    """The Guaranteed class needs a memory limit, too."""
     for role in _exclusive(job):
         if role.memory_bytes is None:
             path = ("spec", "roles", str(role.role))
@@ -83,7 +83,7 @@ def exclusive_without_memory(job: JobFile) -> Iterator[LintHit]:
     fix="Give every role the same cpu_policy, give the shared one a cpu, or use placement strategy isolate.",
 )
 def mixed_policies(job: JobFile) -> Iterator[LintHit]:
-    """Shared and unlimited beside exclusive."""
+    """Shared replicas beside exclusive ones need a CPU limit."""
     if job.spec.placement.strategy is PlacementStrategy.ISOLATE or not any(_exclusive(job)):
         return
     for role in job.spec.roles:
@@ -126,7 +126,7 @@ def small_chief(job: JobFile) -> Iterator[LintHit]:
     fix="Write the unit: memory: 1024Mi, cpu: 500m.",
 )
 def odd_quantity(job: JobFile) -> Iterator[LintHit]:
-    """Memory and cores must be those of a process."""
+    """Memory and cores must be plausible for a process."""
     for role in job.spec.roles:
         path = ("spec", "roles", str(role.role))
         if role.memory_bytes is not None and role.memory_bytes < quantities.LEAST_PROCESS_BYTES:

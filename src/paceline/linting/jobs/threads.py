@@ -1,4 +1,4 @@
-"""Thread counts that do not fit the cores."""
+"""Rules on thread counts that do not fit the cores."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.model.jobs import job_specs
 from paceline.specs import JobFile
 from paceline.specs.yaml_text import documents
 
-#: What the agent sets from `threads`, unless the user did.
+#: Variables that the agent sets from `threads`, unless the user has set them.
 VARIABLES = (
     "TF_NUM_INTRAOP_THREADS",
     "TF_NUM_INTEROP_THREADS",
@@ -22,7 +22,7 @@ VARIABLES = (
     "NUMEXPR_NUM_THREADS",
 )
 
-#: Workers of a ParameterServerStrategy hang with less; the agent sees to it.
+#: Workers of a ParameterServerStrategy hang with fewer threads, so the agent sets at least this many.
 _OPERATIONS, _LEAST_OPERATIONS = "TF_NUM_INTEROP_THREADS", 2
 
 

@@ -1,4 +1,4 @@
-"""Big tables: what optimizer, partitioning and memory mean for them."""
+"""Rules on the optimizer, partitioning and memory of big tables."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from paceline.model.variables.variable_plans import RowPartitioning
 from paceline.specs import JobFile
 from paceline.specs.yaml_text import documents
 
-#: Rows from which updating all of them in each step costs more than the step itself.
+#: From this many rows on, updating all rows in each step costs more than the step itself.
 GIANT_ROWS = 100_000
-#: Bytes below which one variable can hardly make a PS hot.
+#: A variable of at most this many bytes can hardly make a PS hot.
 SMALL_BYTES = 64 * 2**20
-#: Further copies of a variable that an optimizer keeps.
+#: How many additional copies of a variable each optimizer keeps.
 SLOTS = {"adagrad": 1, "ftrl": 2, "adam": 2, "lazy-adam": 2, "adadelta": 2, "momentum": 1}
 
 _TRAINING: documents.Path = ("spec", "training")
@@ -26,7 +26,7 @@ _TRAINING: documents.Path = ("spec", "training")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Tables:
-    """What the ``training`` section says of variables."""
+    """The settings of the ``training`` section that concern variables."""
 
     optimizer: str
     partitioning: str

@@ -1,1 +1,1 @@
-"""Rules for Kubernetes manifests: each module holds the rules of one subject and lists them in ``RULES``."""
+"""Rules for Kubernetes manifests: each module has the rules on one subject and lists them in ``RULES``."""

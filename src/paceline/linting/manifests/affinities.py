@@ -1,4 +1,4 @@
-"""Selectors and affinities: which pods and nodes are meant, and which are hit."""
+"""Rules on selectors and affinities that match other pods or nodes than intended."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ _SCOPES = frozenset(
     )
 )
 _ROLES = frozenset(("component", "index", "replica", "role", "task", "tier", "type"))
-#: Values that the replicas of every job have.
+#: Label values that replicas of every job have.
 _ANY_JOB = frozenset(("chief", "evaluator", "master", "ps", "pserver", "tensorflow", "tf", "worker"))
-#: Words of such values, where the key says that it is a role.
+#: Further words in such values, if the label key stands for a role.
 _PARTS = frozenset(
     (
         "compute", "coordinator", "job", "launcher", "node", "parameter", "replica", "server", "task",
         "tfjob", "train", "trainer", "training",
     )
 )  # fmt: skip
-#: Of a selector so many characters are shown.
+#: How many characters of a selector are shown.
 _MOST_SHOWN = 200
 _REPELLING = ("NotIn", "DoesNotExist")
 
@@ -54,7 +54,7 @@ _REPELLING = ("NotIn", "DoesNotExist")
     "their job.",
 )
 def repelling_anti_affinity(file: ManifestFile) -> Iterator[LintHit]:
-    """Anti-affinity must match what it is to spread."""
+    """Anti-affinity must match the pods that it is meant to spread."""
     for manifest in file.manifests:
         for path, term in _pod_terms(manifest, "podAntiAffinity"):
             expressions = readings.field(term, "labelSelector", "matchExpressions")
@@ -122,16 +122,16 @@ def hand_made_node_labels(file: ManifestFile) -> Iterator[LintHit]:
 
 
 def _pod_terms(manifest: Manifest, kind: str) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-    """Yield the terms of pod affinities or anti-affinities: whatever has a selector below them."""
+    """Yield the terms of pod affinities or anti-affinities: all parts that have a label selector."""
     for path, part in manifest.mappings():
         if "labelSelector" in part and kind in path:
             yield path, part
 
 
 def _is_of_any_job(manifest: Manifest, key: str, values: tuple[str, ...]) -> bool:
-    """Whether replicas of every job have a label with one of these values: it names a role or a number.
+    """Return whether replicas of every job have a label with these values, which name roles or numbers.
 
-    Where the value is not known, the key says what it is.
+    If a value is unknown, the key decides.
     """
     named = frozenset(re.findall(r"[a-z]+", key.lower()))
     is_of_role = bool(named & _ROLES) and not named & _SCOPES

@@ -1,4 +1,4 @@
-"""Images, commands, names and addresses."""
+"""Rules on images, commands, names and addresses."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def misspelt_headless(file: ManifestFile) -> Iterator[LintHit]:
     fix="Put the code into the image, or check what is downloaded with sha256sum.",
 )
 def downloading_command(file: ManifestFile) -> Iterator[LintHit]:
-    """Code belongs into the image."""
+    """Code belongs in the image."""
     for manifest, path, container in file.containers():
         for key in ("command", "args"):
             words = container.get(key)

@@ -1,4 +1,4 @@
-"""Documents that are no Kubernetes objects."""
+"""Rules on documents that are not Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def faulty_keys(file: ManifestFile) -> Iterator[LintHit]:
     """Keys must be unique."""
     for manifest in file.manifests:
         for fault in manifest.document.faults:
-            # Both branches of a template stand in the text, but only one is rendered.
+            # The text has both branches of a template, but only one is rendered.
             if not (manifest.template.has_branches and "twice" in fault.message):
                 yield LintHit(FixedSpot(fault.position), (), manifest.template.resolved(fault.message))
 

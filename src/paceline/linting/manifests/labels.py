@@ -1,7 +1,7 @@
-"""Label keys that look misspelt.
+"""Rules on label keys that look misspelt.
 
-A label that is spelt in two ways selects nothing, and no tool says so. A key is suspicious when it is one
-letter away from a common word, from another key of the file, or from a word of its comments.
+A label that is spelt in two ways selects nothing, and no tool reports it. A key is suspicious if it is one
+letter away from a common word, from a more frequent key of the file, or from a word in the file's comments.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ _COMMON = frozenset(
         "storage", "training", "version", "worker",
     )
 )  # fmt: skip
-#: Each of so many keys is compared with so many others and so many words: no file of manifests has more.
+#: How many keys are checked, and with how many other keys and words each is compared; real files have fewer.
 _MOST_KEYS, _MOST_WORDS = 2000, 300
-#: Words one letter away from a common one.
+#: Correct words that are one letter away from a common word.
 _FINE = frozenset(("stale", "state"))
 
 
@@ -60,7 +60,7 @@ def misspelt_keys(file: ManifestFile) -> Iterator[LintHit]:
 
 
 def _label_keys(manifest: Manifest) -> Iterator[tuple[Path, str, bool]]:
-    """Yield path and key of each label, and whether it is the key at the path that is meant."""
+    """Yield path and text of each label key, and whether it is the key at this path (not the value)."""
     for path, part in manifest.mappings():
         if path and path[-1] in _HOLDERS and all(isinstance(value, Scalar) for value in part.values()):
             yield from (((*path, key), key, True) for key in part)
@@ -72,7 +72,7 @@ def _label_keys(manifest: Manifest) -> Iterator[tuple[Path, str, bool]]:
 
 
 def _meant(key: str, own_count: int, others: Sequence[tuple[str, int]], words: frozenset[str]) -> str | None:
-    """Return what a key probably should be, or None when it looks right."""
+    """Return the probable correct spelling of a key, or None if the key looks right."""
     if "kube" in key or "topolog" in key:
         close = difflib.get_close_matches(key, _WELL_KNOWN, n=1, cutoff=0.92)
         return close[0] if close and key not in _WELL_KNOWN else None
@@ -90,7 +90,10 @@ def _meant(key: str, own_count: int, others: Sequence[tuple[str, int]], words: f
 
 
 def _one_letter_apart(word: str, other: str) -> bool:
-    """Whether one letter was left out, added, changed or swapped with its neighbour, but not the last."""
+    """Return whether words differ by one letter: missing, added, changed or swapped with its neighbour.
+
+    A difference in the last letter alone does not count.
+    """
     if word == other or len(other) < 5 or abs(len(word) - len(other)) > 1 or word[0] != other[0]:
         return False
     if word[:-1] == other or other[:-1] == word or (len(word) == len(other) and word[:-1] == other[:-1]):

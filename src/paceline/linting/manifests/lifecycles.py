@@ -1,4 +1,4 @@
-"""Replicas that never end, and objects that no current cluster accepts."""
+"""Rules on replicas that never end, and on objects that no current cluster accepts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _REVIEWS = (
     "SubjectAccessReview",
 )
 
-#: (apiVersion, kinds, version that removed it, what takes its place), from Kubernetes' deprecation guide.
+#: (apiVersion, kinds, version that removed them, replacement), from Kubernetes' deprecation guide.
 _REMOVALS: tuple[tuple[str, tuple[str, ...], str, str | None], ...] = (
     ("extensions/v1beta1", _WORKLOADS, "1.16", "apps/v1"),
     ("extensions/v1beta1", ("NetworkPolicy",), "1.16", "networking.k8s.io/v1"),
@@ -62,7 +62,7 @@ _REMOVALS: tuple[tuple[str, tuple[str, ...], str, str | None], ...] = (
     ("flowcontrol.apiserver.k8s.io/v1beta2", _FLOW, "1.29", "flowcontrol.apiserver.k8s.io/v1"),
     ("flowcontrol.apiserver.k8s.io/v1beta3", _FLOW, "1.32", "flowcontrol.apiserver.k8s.io/v1"),
 )
-#: Kubeflow's own versions before 1.0, and what was before Volcano.
+#: Kubeflow's API versions before 1.0, and the kinds of Volcano's predecessor.
 _BEFORE_V1 = ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2")
 _OLD_KINDS = {
     **{(f"kubeflow.org/{version}", "TFJob"): ("Kubeflow 1.0", "kubeflow.org/v1") for version in _BEFORE_V1},
@@ -121,7 +121,7 @@ def removed_api(file: ManifestFile) -> Iterator[LintHit]:
             product, use = _OLD_KINDS.get((api, manifest.kind), ("", None))
         fork = any(fault.path == "apiVersion" for fault in manifest.document.faults)
         if not product or (fork and manifest.template.has_branches):
-            continue  # A template may write a version of old for clusters of old.
+            continue  # A template may write an old version for old clusters.
         fix = f"Write apiVersion: {use}." if use else "Nothing took its place; remove the object."
         if use == "apps/v1":
             fix = "Write apiVersion: apps/v1, and spec.selector, which is required there."
@@ -129,7 +129,7 @@ def removed_api(file: ManifestFile) -> Iterator[LintHit]:
         yield LintHit(manifest.document, (*manifest.path, "apiVersion"), message, fix=fix, key=True)
 
 
-#: Names that Kubernetes no longer knows: (in which version that began, what to write).
+#: Names that Kubernetes no longer knows: (version that removed the name, replacement).
 _NAMES = {
     "alpha.kubernetes.io/nvidia-gpu": ("1.11", "nvidia.com/gpu"),
     "node-role.kubernetes.io/master": ("1.25", "node-role.kubernetes.io/control-plane"),
@@ -144,7 +144,7 @@ _NAMES = {
     "security.alpha.kubernetes.io/sysctls": ("1.11", "spec.securityContext.sysctls"),
     "seccomp.security.alpha.kubernetes.io/pod": ("1.27", "spec.securityContext.seccompProfile"),
 }
-#: What has such names as its keys.
+#: Mappings that have such names as keys.
 _HOLDERS = (("annotations",), ("limits",), ("requests",), ("nodeSelector",))
 
 
@@ -159,13 +159,14 @@ _HOLDERS = (("annotations",), ("limits",), ("requests",), ("nodeSelector",))
 def removed_name(file: ManifestFile) -> Iterator[LintHit]:
     """Resources, labels and annotations must still exist."""
     for manifest in file.manifests:
-        # Beside the name of today, that of old is for clusters of old: another term, or a template's branch.
+        # If the document also has the current name, the old name is meant for old clusters: it is in another
+        # term, or in a branch of a template.
         gone = {name for name, (_, use) in _NAMES.items() if use not in manifest.source}
         for path, part in manifest.mappings():
             for key in part.keys() & gone if path[-1:] in _HOLDERS else ():
                 yield _gone(manifest, (*path, key), key, is_key=True)
             label = readings.scalar(part, "key")
-            # A toleration of a taint of old does no harm.
+            # A toleration of an old taint does no harm.
             is_wanted = path[-2:-1] == ("matchExpressions",)
             if label is not None and label.text in gone and is_wanted:
                 yield _gone(manifest, (*path, "key"), label.text)

@@ -1,4 +1,4 @@
-"""Kubernetes objects read from a file of many documents; one that cannot be read does not hide the others."""
+"""Reading of Kubernetes objects from files of many documents, which continues after unreadable documents."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from paceline.specs.job_file import sections
 from paceline.specs.yaml_text import documents, problems, streams
 from paceline.specs.yaml_text.documents import Path, Scalar
 
-#: A line that only a template has, and that is neither a comment nor the end of a part of it.
+#: A line that starts with a tag of a template that may fill something in: no comment, and no end of a block.
 _FILLS = re.compile(r"\s*+\{[{%]-?\s*+(?!end|else|elif|/\*)")
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class FixedSpot:
-    """A fixed position, for what has no path."""
+    """A fixed position, for findings without a path."""
 
     place: findings.TextPosition
 
@@ -35,11 +35,11 @@ class Manifest:
     """One object of a file, or a fragment of one.
 
     Attributes:
-        document: the document that it stands in.
-        path: where in the document it stands; empty unless it is an item of a List.
-        data: its fields.
-        template: what stands behind the private characters in its values.
-        source: the document as the file has it.
+        document: the document that contains the object.
+        path: path of the object in the document; empty unless it is an item of a List.
+        data: the fields of the object.
+        template: the template, which knows what the private characters in values stand for.
+        source: the text of the document as in the file.
     """
 
     document: documents.Document
@@ -49,14 +49,14 @@ class Manifest:
     source: str
 
     def text(self, *path: str) -> str | None:
-        """Return a value as text, with its private characters; None when there is none."""
+        """Return a value as text, with its private characters; None if there is no such value."""
         value: Any = self.data
         for part in path:
             value = value.get(part) if isinstance(value, Mapping) else None
         return value.text if isinstance(value, Scalar) else None
 
     def is_filled_in(self, path: Path) -> bool:
-        """Whether a template fills in fields of the mapping at a path, so that not all is known of it."""
+        """Return whether a template fills in fields of the mapping at a path, so that some are unknown."""
         value: Any = self.document.data
         for part in path:
             value = value[part]
@@ -77,11 +77,11 @@ class Manifest:
         yield from _mappings(self.data, self.path)
 
     def pods(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """Yield every pod spec of the object: whatever has containers."""
+        """Yield every pod spec of the object: all mappings with containers."""
         return ((path, part) for path, part in self.mappings() if isinstance(part.get("containers"), list))
 
     def containers(self) -> Iterator[tuple[Path, Mapping[str, Any]]]:
-        """Yield every container of the object, those for initialisation left out."""
+        """Yield every container of the object except init containers."""
         for path, pod in self.pods():
             for index, container in enumerate(pod["containers"]):
                 if isinstance(container, Mapping):
@@ -90,11 +90,11 @@ class Manifest:
 
 @dataclasses.dataclass(frozen=True)
 class ManifestFile:
-    """Everything that a file of manifests holds.
+    """The content of a file of manifests.
 
     Attributes:
         failures: documents that cannot be read, and why.
-        words: the words of its comments and of its name, in lower case.
+        words: the words of the file's comments and of its name, in lower case.
     """
 
     manifests: tuple[Manifest, ...]
@@ -109,7 +109,7 @@ class ManifestFile:
 
 
 def read(text: str | bytes, file: str) -> ManifestFile:
-    """Return what a file of manifests holds; whatever cannot be read is among the failures."""
+    """Return the content of a file of manifests; unreadable documents are among the failures."""
     try:
         source = documents.decode(text, file)
     except JobFileError as error:
@@ -137,7 +137,7 @@ def read(text: str | bytes, file: str) -> ManifestFile:
 
 
 def field(data: Mapping[str, Any], *path: str) -> Any:
-    """Return what stands at a path below a mapping, or None."""
+    """Return the value at a path below a mapping, or None."""
     value: Any = data
     for part in path:
         value = value.get(part) if isinstance(value, Mapping) else None
@@ -153,7 +153,7 @@ def scalar(data: Mapping[str, Any], *path: str) -> Scalar | None:
 def _document(
     template: templates.Template, cut: tuple[int, int], file: str, line: int, lines: tuple[str, ...]
 ) -> documents.Document:
-    """Return a document with all branches of its template or, if these do not fit together, one of each."""
+    """Return a document with all branches of its template or, if that is not valid YAML, with one of each."""
     start, end = cut
     try:
         return documents.read(template.text[start:end], file, first_line=line, lines=lines)
@@ -165,7 +165,7 @@ def _document(
 
 
 def _is_json_patch(data: Any) -> bool:
-    """Whether a document is a list of changes of an object (RFC 6902), as overlays of kustomize have them."""
+    """Return whether a document is a JSON patch (RFC 6902), as overlays of kustomize have them."""
     items = data if isinstance(data, list) else []
     return bool(items) and all(isinstance(each, Mapping) and {"op", "path"} <= each.keys() for each in items)
 

@@ -1,4 +1,4 @@
-"""Cores and memory of containers."""
+"""Rules on the cores and memory of containers."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def requests_unlike_limits(file: ManifestFile) -> Iterator[LintHit]:
     fix="Write the unit that is meant: memory: 512Mi, cpu: 500m.",
 )
 def odd_quantity(file: ManifestFile) -> Iterator[LintHit]:
-    """Memory and cores must be those of a process."""
+    """Memory and cores must be plausible for a process."""
     for manifest, path, container in file.containers():
         for section in ("limits", "requests"):
             for name in ("cpu", "memory"):
@@ -129,12 +129,12 @@ def odd_quantity(file: ManifestFile) -> Iterator[LintHit]:
 
 
 def _oddity(name: str, text: str, least: int) -> tuple[str, Severity] | None:
-    """Return what is wrong with a quantity, and how bad that is.
+    """Return what is wrong with a quantity, and the severity; None if nothing is.
 
     Args:
         name: cpu or memory.
         text: the quantity.
-        least: in how many bytes the process can start.
+        least: the least number of bytes with which the process can start.
     """
     try:
         number = quantities.parse_quantity(text)
@@ -156,7 +156,7 @@ def _oddity(name: str, text: str, least: int) -> tuple[str, Severity] | None:
 def _amount(
     manifest: Manifest, container: Mapping[str, Any], section: str, name: str
 ) -> tuple[str, Decimal] | None:
-    """Return a quantity as it is written and as a number, or None where none is known."""
+    """Return a quantity as written and as a number, or None if it is unknown."""
     value = readings.scalar(container, "resources", section, name)
     text = manifest.template.resolved(value.text) if value is not None else ""
     try:
@@ -166,9 +166,9 @@ def _amount(
 
 
 def _is_known(manifest: Manifest, container: Mapping[str, Any], limits: Path) -> bool:
-    """Whether all of a container's limits are known: no template fills them in.
+    """Return whether all limits of a container are known: no template fills them in.
 
-    Without an image it is a part of one, as overlays have them, and the rest of it stands elsewhere.
+    A container without an image is only a part of one, as in an overlay, and its limits may be elsewhere.
     """
     if "image" not in container:
         return False

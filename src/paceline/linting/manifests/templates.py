@@ -1,8 +1,8 @@
-"""Jinja (and Helm) templates made readable as YAML without moving a single character.
+"""Making Jinja (and Helm) templates readable as YAML without moving a single character.
 
-``{% ... %}`` and ``{# ... #}`` become blanks, and so do macros as a whole. ``{{ ... }}`` becomes a run of one
-private character for each different expression, so that values stay values, columns stay columns, and equal
-expressions stay equal. What a ``{% set x = "..." %}`` says is remembered.
+``{% ... %}`` and ``{# ... #}`` become blanks, and so do whole macros. ``{{ ... }}`` becomes a run of a
+private Unicode character, which is the same for equal expressions. This way, values stay values, columns stay
+columns, and equal expressions stay equal. The values of ``{% set x = "..." %}`` are remembered.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ _CLOSING = {"{%": "%}", "{#": "#}", "{{": "}}"}
 _NOT_BREAK = re.compile(r"[^\n\r\x85\u2028\u2029]")
 _RUN = re.compile("([\ue000-\uf8ff])\\1*")
 _ONLY_RUNS = re.compile("(?m)^[ \\t]*+[\ue000-\uf8ff][\ue000-\uf8ff \\t]*+$")
-#: A variable of a loop over numbers, or over words that stand there: one of its values.
+#: A loop over numbers or over literal words: the variable, and one of its values.
 _FOR = re.compile(r"""-?\s*+for\s++(\w++)\s++in\s++(?:(range)\b|[\[(]\s*+(?:"([^"]*+)"|'([^']*+)'|(\d++)))""")
 _RANGE = re.compile(
     r"""-?\s*+range\s++(?:\$\w++\s*+,\s*+)?\$(\w++)\s*+:=\s*+(?:(until)\b|list\s++"([^"]*+)")"""
 )
 _SET = re.compile(r"""-?\s*set\s+(\w+)\s*=\s*(?:"([^"]*)"|'([^']*)'|(\d+))\s*-?""")
 _WORD = re.compile(r"-?\s*+(\w+)")
-#: A line whose value, after the key or the mark of an item, is expressions alone.
+#: A line whose value, after the key or the dash of an item, consists only of expressions.
 _ONLY_VALUE = re.compile(
     "([ \\t]*+(?:- ++)*+(?:[^\\s#'\"\ue000-\uf8ff-][^:#\ue000-\uf8ff]*+:)?+ *+)"
     "([\ue000-\uf8ff]++)[ \\t]*+\r?$"
 )
-#: Functions of Helm that make many lines.
+#: Functions of Helm and Ansible that can produce several lines.
 _BLOCKS = re.compile(r"\b(?:n?indent|toYaml|to_nice_yaml|to_yaml)\b")
 _MOST_BLANK = 50
-#: An expression at the beginning of a line, and how far Helm moves what it makes to the right.
+#: An expression at the beginning of a line, and by how many columns Helm indents its result.
 _BEGIN = re.compile("([\ue000-\uf8ff])\\1*+")
 _INDENT = re.compile(r"\|\s*+indent\s++(\d{1,3})\s*+-?$")
 _OPENERS = frozenset(("if", "range", "with", "define", "block", "for"))
@@ -43,21 +43,21 @@ _BRANCHING = frozenset(("if", "elif", "else", "for", "range", "with"))
 _JINJA = (_OPENERS - {"range", "define"} | _ENDERS | {"elif", "else"}) - {"end"}
 _HELM = (_OPENERS - {"for"}) | {"else", "end"}
 _STATEMENTS = {"{%": _JINJA, "{{": _HELM, "{#": frozenset[str]()}
-#: A variable, also through Helm's functions that make text of it.
+#: A variable, perhaps with functions of Helm that turn it into text.
 _VARIABLE = re.compile(r"-?\s*+\$?(\w++)\s*+(?:\|\s*+(?:quote|string|int|toString)\s*+)*+-?")
 _NAME = re.compile(r"-?\s*(\w+)\s*-?")
 
 
 @dataclasses.dataclass(frozen=True)
 class Template:
-    """A text that YAML can read, and what stands behind its private characters.
+    """A text that is readable as YAML, and what its private characters stand for.
 
     Attributes:
-        expressions: as written between the braces, in the order of their private characters.
+        expressions: the texts between the braces, in the order of their private characters.
         literals: variables that the template sets to plain text.
         examples: variables of loops, each with one of its values.
-        has_branches: whether there are branches, of which only one would be rendered.
-        statements: start, end and first word of what steers the template (if, else, end, ...).
+        has_branches: whether the text has branches that rendering may leave out.
+        statements: start, end and first word of the control statements (if, else, end, ...).
     """
 
     text: str
@@ -68,32 +68,32 @@ class Template:
     statements: tuple[tuple[int, int, str], ...] = ()
 
     def resolved(self, text: str) -> str:
-        """Return a value with what is known put in; what is not known stands there as ``{{ name }}``."""
+        """Return a value with known expressions filled in; an unknown one is shown as ``{{ name }}``."""
         return _RUN.sub(self._meaning, text)
 
     def branches(self) -> Iterator[str]:
-        """Yield the text with only the first branch of each choice, and with only the last of each."""
+        """Yield the text with only the first branch of each choice, then with only the last of each."""
         steering = [(start, end) for start, end, _ in self.statements]
         for takes_last in (False, True):
             skipped = _skipped(self.statements, takes_last=takes_last)
             yield _without(self.text, (*skipped, *steering))
 
     def example(self, text: str) -> str:
-        """Return a value with what is known put in, and of variables of loops one of their values."""
+        """Return a value with known expressions filled in, and one of its values for each loop variable."""
         return _RUN.sub(lambda match: self.examples.get(self._name(match) or "", self._meaning(match)), text)
 
     def _name(self, match: re.Match[str]) -> str | None:
-        """Return the name of the variable that an expression is, if it is no more."""
+        """Return the name of the variable, if an expression consists only of one; else None."""
         index = ord(match[1]) - _FIRST
         found = _VARIABLE.fullmatch(self.expressions[index]) if index < len(self.expressions) else None
         return found[1] if found else None
 
     def is_open(self, text: str) -> bool:
-        """Whether a value depends on an expression that is not known."""
+        """Return whether a value depends on an unknown expression."""
         return "{{" in self.resolved(text)
 
     def shown(self, text: str) -> str:
-        """Return a value for a message: as the template writes it, escaped and cut."""
+        """Return a value for a message: as the template writes it, escaped and shortened."""
         return problems.shown(self.resolved(text))
 
     def _meaning(self, match: re.Match[str]) -> str:
@@ -107,7 +107,7 @@ class Template:
 
 
 def neutralised(text: str) -> Template:
-    """Return a text with its template language taken out, every line and column in its place."""
+    """Return a text without its template language; every line and column stays in its place."""
     pieces: list[str] = []
     expressions: dict[str, int] = {}
     literals: dict[str, str] = {}
@@ -144,14 +144,14 @@ def neutralised(text: str) -> Template:
     body = _without("".join(pieces), _definitions(statements))
     body = _ONLY_RUNS.sub(lambda match: _blank(match[0]), body)
     body = _without_blocks(body, tuple(expressions))
-    # ##NAME## is the mark of templates that are filled in by sed first: no literal.
+    # ##NAME## is a mark that sed replaces before the template is rendered, so it is no literal.
     known = {name: value for name, value in literals.items() if "##" not in value}
     has_branches = any(word in _BRANCHING for _, _, word in statements)
     return Template(body, tuple(expressions), known, examples, has_branches, tuple(statements))
 
 
 def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
-    """Return a text with parts of it blank."""
+    """Return a text with some parts blanked."""
     pieces: list[str] = []
     done = 0
     for start, end in sorted(spans):
@@ -163,7 +163,7 @@ def _without(text: str, spans: Iterable[tuple[int, int]]) -> str:
 
 
 def _definitions(statements: Iterable[tuple[int, int, str]]) -> Iterator[tuple[int, int]]:
-    """Yield where Helm's ``define ... end`` stand: like macros, they are no part of the document."""
+    """Yield the spans of Helm's ``define ... end``, which, like macros, are not part of the document."""
     opened: list[tuple[int, str]] = []
     for start, end, word in statements:
         if word in _OPENERS:
@@ -175,15 +175,15 @@ def _definitions(statements: Iterable[tuple[int, int, str]]) -> Iterator[tuple[i
 
 
 def _without_blocks(text: str, expressions: Sequence[str]) -> str:
-    """Return a text without the values that are whole blocks, such as ``labels: {{ toYaml . | nindent 4 }}``.
+    """Return a text without values that render as blocks, such as ``labels: {{ toYaml . | nindent 4 }}``.
 
-    What such a value is stands on lines of its own, between the key and what comes after it.
+    When the template is rendered, such a value has lines of its own below the key.
     """
     lines = text.splitlines(keepends=True)
     for number, line in enumerate(lines):
         begin = _BEGIN.match(line)
         if begin is not None and (depth := _INDENT.search(_inner(begin[0], expressions))):
-            # What it makes begins that far to the right.
+            # The rendered text is indented by this many columns.
             spaces = min(int(depth[1]), len(begin[0]) - 1)
             lines[number] = " " * spaces + line[spaces:]
         value = _ONLY_VALUE.match(line)
@@ -197,23 +197,23 @@ def _without_blocks(text: str, expressions: Sequence[str]) -> str:
 
 
 def _inner(run: str, expressions: Sequence[str]) -> str:
-    """Return the expression that the private characters at the beginning of a text stand for."""
+    """Return the expression that the first private character of a text stands for."""
     index = ord(run[0]) - _FIRST
     return expressions[index] if index < len(expressions) else ""
 
 
 def _goes_on(head: str, below: Sequence[str]) -> bool:
-    """Whether what stands below a key with a value is part of that value: it is indented further."""
+    """Return whether the lines below a key with a value are indented more and so belong to the value."""
     following = next((line for line in below if line.strip() and not line.lstrip().startswith("#")), "")
     indent = len(following) - len(following.lstrip())
-    if not head.strip(" \t-"):  # an item of a list: what belongs to it stands right of its dash
+    if not head.strip(" \t-"):  # a list item: lines to the right of its dash belong to it
         return indent > head.rfind("-") >= 0 and ":" in following
     key = len(head) - len(head.lstrip(" \t-"))
     return indent >= key if following.lstrip()[:2] == "- " else indent > key and ":" in following
 
 
 def _tags(text: str, unclosed: set[str]) -> list[tuple[int, int]]:
-    """Return start and end of every tag; an opening that is never closed is no tag."""
+    """Return start and end of every tag; an opening that is never closed does not count."""
     found = []
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
@@ -229,7 +229,7 @@ def _tags(text: str, unclosed: set[str]) -> list[tuple[int, int]]:
 
 
 def _skipped(statements: Iterable[tuple[int, int, str]], *, takes_last: bool) -> Iterator[tuple[int, int]]:
-    """Yield where the branches stand that are not taken: all but the first, or all but the last."""
+    """Yield the spans of the branches to leave out: all but the first, or all but the last."""
     opened: list[list[int]] = []
     for start, end, word in statements:
         if word in _OPENERS:

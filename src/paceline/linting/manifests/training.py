@@ -1,4 +1,4 @@
-"""Which containers train, by what they run: image, command, arguments and environment, and no other words."""
+"""Recognition of containers that train, only by their image, command, arguments and environment."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from paceline.linting.manifests.readings import Manifest
 from paceline.specs.yaml_text.documents import Scalar
 
 _MOST_CHARACTERS = 20_000
-#: Environment variables that tell a replica of its cluster.
+#: Environment variables that describe the cluster to a replica.
 _VARIABLES = frozenset(("TF_CONFIG", "PS_HOSTS", "WORKER_HOSTS", "CLUSTER_SPEC", "TF_CLUSTER_SPEC"))
 _OPTIONS = re.compile(
     r"\b(?:ps|worker)_?hosts\b|\b(?:PS|WORKER)_HOSTS\b|\bTF_CONFIG\b|--?job_name[= ]?|--?task_(?:index|id)\b"
     r"|\btf\.distribute\b|\btensorflow_(?:mnist|train)"
 )
 _IMAGE = re.compile(r"(?:^|[/_.-])(?:tensorflow|tf)(?![a-z])", re.IGNORECASE)
-#: What runs on images of TensorFlow and is to run for ever.
+#: Programs that run in TensorFlow images and are meant to run for ever.
 _SERVICE = re.compile(
     r"serving|model[-_]?server|tensorboard|jupyter|notebook|flask|gunicorn|uvicorn|operator|controller|dashboard",
     re.IGNORECASE,
@@ -26,7 +26,7 @@ _SERVICE = re.compile(
 
 
 def trains(manifest: Manifest, container: Mapping[str, Any]) -> bool:
-    """Whether a container is a replica of a training with TensorFlow."""
+    """Return whether a container is a replica of a TensorFlow training."""
     image = _resolved(manifest, readings.scalar(container, "image"))
     words = " ".join(_words(manifest, container))[:_MOST_CHARACTERS]
     if _OPTIONS.search(words) or _VARIABLES & set(_variables(container)):
@@ -35,7 +35,7 @@ def trains(manifest: Manifest, container: Mapping[str, Any]) -> bool:
 
 
 def _words(manifest: Manifest, container: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the words of the command and of the arguments."""
+    """Yield the words of the command and of the arguments of a container."""
     for key in ("command", "args"):
         listed = container.get(key)
         for word in listed if isinstance(listed, list) else ():

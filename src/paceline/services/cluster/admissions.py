@@ -1,4 +1,4 @@
-"""Lets jobs begin on a cluster: whole or not at all, when there is room for all of their replicas."""
+"""Admits jobs to a cluster: a job begins only when there is room for all of its replicas."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NODES_SHOWN = 3
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Applicant:
-    """A job that would begin if there were room."""
+    """A job that waits for room to begin."""
 
     uid: str
     key: Key
@@ -33,18 +33,18 @@ class Applicant:
 
     @property
     def namespace(self) -> str:
-        """Return whose quotas count."""
+        """The namespace whose quotas apply."""
         return self.key[0]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Growing:
-    """A job that runs and is to have more workers.
+    """A running job that is to have more workers.
 
     Attributes:
-        record: where it stands.
-        pods: those that it has.
-        workers: how many it is to have.
+        record: the state of the job.
+        pods: its pods.
+        workers: how many workers it is to have.
     """
 
     uid: str
@@ -55,12 +55,12 @@ class Growing:
 
     @property
     def new(self) -> list[ReplicaId]:
-        """Return the workers that it has not yet."""
+        """The workers that it does not have yet."""
         spec = self.record.state.spec
         return [each for each in spec.with_workers(self.workers).replicas() if not spec.has(each)]
 
     def with_room(self, room: Mapping[ReplicaId, str]) -> JobRecord:
-        """Return the record of the job as if it waited for its new workers to begin in this room."""
+        """Return the record of the job with its new workers waiting to begin on the nodes of ``room``."""
         state = self.record.state
         kept = (each for each in state.replicas if each.replica not in room)
         fresh = (ReplicaState(replica=each) for each in room)
@@ -70,7 +70,7 @@ class Growing:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AdmissionVerdict:
-    """What becomes of an applicant: it may begin in ``room``, waits because ``held``, or is ``refused``."""
+    """The decision on a job: it may begin in ``room``, waits (``held`` says why), or is ``refused``."""
 
     room: Mapping[ReplicaId, str] | None = None
     held: str = ""
@@ -78,7 +78,7 @@ class AdmissionVerdict:
 
 
 class Admissions:
-    """Decides on applicants by the cluster as it is.
+    """Decides on applicants from the current state of the cluster.
 
     Args:
         cluster: the cluster.
@@ -95,16 +95,16 @@ class Admissions:
         begun: Iterable[tuple[JobRecord, Sequence[Object]]],
         growing: Sequence[Growing] = (),
     ) -> dict[str, AdmissionVerdict]:
-        """Return a verdict on each job that wants room.
+        """Return a verdict on each job that wants room, by the job's uid.
 
         Args:
-            applicants: the jobs that wait.
-            growing: jobs that run and want more workers, after all that wait.
-            begun: those that have begun, each with its pods: replicas that are not bound to a node yet, or
-                are to come back, keep the room that they were promised.
+            applicants: the waiting jobs.
+            begun: the jobs that have begun, each with its pods. Replicas that are not bound to a node yet, or
+                will be restarted, keep the room that they were promised.
+            growing: running jobs that want more workers; all waiting jobs are served before them.
 
         Raises:
-            ClusterError: the cluster cannot be looked at.
+            ClusterError: the cluster cannot be read.
         """
         there = await _listed(self._cluster)
         free: Sequence[Node] = cluster_states.read(there, "").nodes
@@ -143,16 +143,19 @@ class Admissions:
 
 
 async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
-    """Return what a cluster has and what is taken of it, with the quotas of a namespace.
+    """Return the resources of a cluster, how much of them is taken, and the quotas of a namespace.
 
     Raises:
-        ClusterError: it cannot be looked at.
+        ClusterError: the cluster cannot be read.
     """
     return cluster_states.read(await _listed(cluster, namespace), namespace)
 
 
 async def _listed(cluster: Cluster, namespace: str | None = None) -> list[Object]:
-    """Return all that room depends on; of one namespace only its own quotas, which more people may see."""
+    """Return the objects that room depends on: nodes, pods and quotas.
+
+    With a namespace, only its own quotas are listed, which more users have the right to do.
+    """
     return [
         each
         for kind, where in ((kinds.NODES, None), (kinds.PODS, None), (kinds.QUOTAS, namespace))
@@ -161,7 +164,7 @@ async def _listed(cluster: Cluster, namespace: str | None = None) -> list[Object
 
 
 def promised(record: JobRecord, pods: Iterable[Object]) -> dict[ReplicaId, str]:
-    """Return the nodes on which room is kept for replicas that have no pod there that takes it."""
+    """Return the node on which room is kept for each replica that has no live pod bound to a node yet."""
     bound = {
         found[0]
         for pod in pods

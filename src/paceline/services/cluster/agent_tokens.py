@@ -1,7 +1,8 @@
-"""The tokens that agents take, as the secrets of their jobs have them.
+"""The tokens that agents require, read from the secrets of their jobs.
 
-A job has none that was rendered without an operator, or that an older operator began: then its agents answer
-every caller that reaches them. So what is not there, or may not be read, is no error before an agent refuses.
+A job has no token if it was rendered without an operator, or if an older operator began it. The agents of
+such a job answer every caller that reaches them. So a secret that is missing, or may not be read, is an error
+only once an agent refuses.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from paceline.rendering import agent_secrets
 
 #: Kubernetes' API server takes ``Authorization`` for itself.
 HEADER = "Paceline-Token"
-#: More jobs than that are not remembered.
+#: The most jobs whose tokens are remembered.
 MOST_KNOWN = 10_000
 
 T = TypeVar("T")
 
 
 class AgentTokens:
-    """Asks the agents of jobs with their tokens, which are read once, and again when an agent refuses.
+    """Sends requests to agents with their job's token, which is read once, and again if an agent refuses.
 
     Args:
         cluster: where the jobs are.
@@ -38,15 +39,15 @@ class AgentTokens:
         self._reading = asyncio.Lock()
 
     async def asked(self, namespace: str, job: str, ask: Callable[[Mapping[str, str]], Awaitable[T]]) -> T:
-        """Return what an agent answers.
+        """Return an agent's answer.
 
         Args:
-            namespace: that of its job.
+            namespace: the namespace of its job.
             job: the job.
-            ask: asks it, with headers.
+            ask: sends the request with the given headers.
 
         Raises:
-            ClusterError: the secret cannot be read, or what `ask` raises.
+            ClusterError: the secret cannot be read, or `ask` raises it.
         """
         headers = await self._headers(namespace, job)
         try:
@@ -54,7 +55,7 @@ class AgentTokens:
         except ClusterError as error:
             if error.code != HTTPStatus.UNAUTHORIZED:
                 raise
-            # The job may be a new one of its name, or have got a token since.
+            # The job may be a new one of the same name, or may have got a token meanwhile.
             if self._known.get((namespace, job)) is headers:
                 del self._known[namespace, job]
             newer = await self._headers(namespace, job)

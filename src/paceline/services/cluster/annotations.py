@@ -1,4 +1,4 @@
-"""Annotations of a job's resource: what is asked of its operator beside the spec."""
+"""Annotations of a job's resource: requests to the operator that are not part of the spec."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from paceline.errors import StoreError
 from paceline.model.jobs.adjustments import Adjustment
 from paceline.stores import encodings
 
-#: A new value brings a failed job back.
+#: A new value resumes a failed job.
 RESUME = f"{kinds.TRAINING_JOBS.group}/resume"
-#: A new value: a job that runs ends, and goes on as its spec has it now.
+#: A new value ends a running job and starts it again with its current spec.
 CHANGE = f"{kinds.TRAINING_JOBS.group}/change"
-#: What replicas have for a time, as JSON (`adjustments_of`).
+#: Temporary settings of replicas, as JSON (`adjustments_of`).
 ADJUSTMENTS = f"{kinds.TRAINING_JOBS.group}/adjustments"
-#: Which process changes or probes the job, and until when it may (`resizes.changing`).
+#: Which process changes or probes the job, and until when its claim holds (`resizes.changing`).
 CHANGING = f"{kinds.TRAINING_JOBS.group}/changing"
 
 log = logging.getLogger(__name__)
 
 
 def adjustments_of(resource: Object) -> tuple[Adjustment, ...]:
-    """Return what replicas of a job have for a time; an unreadable annotation means nothing."""
+    """Return the adjustments of a job's replicas; an unreadable annotation counts as none."""
     text = (resource["metadata"].get("annotations") or {}).get(ADJUSTMENTS, "")
     if not text:
         return ()

@@ -1,4 +1,4 @@
-"""What happened to a job, as events of Kubernetes: for `kubectl describe` and for the time line."""
+"""What happened to a job, as Kubernetes events: for `kubectl describe` and for the time line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST_MESSAGE = 1000
 
 
 class Announcement(NamedTuple):
-    """Something that people want to know, about a job or one of its replicas."""
+    """News about a job or one of its replicas."""
 
     kind: str
     message: str
@@ -31,7 +31,7 @@ class Announcement(NamedTuple):
 
 
 def announcements(before: JobState, after: JobState, now: float) -> Iterator[Announcement]:
-    """Yield what has happened between two states, the second of which is of now (Unix seconds)."""
+    """Yield what happened between two states; the state ``after`` is of the moment ``now`` (Unix seconds)."""
     known = {each.replica: each for each in before.replicas}
     for each in after.replicas:
         old = known.get(each.replica)
@@ -53,13 +53,13 @@ def announcements(before: JobState, after: JobState, now: float) -> Iterator[Ann
 
 
 def _has_ended(before: ReplicaState, after: ReplicaState) -> bool:
-    """Whether an attempt has ended, maybe for the same reason as the one before it."""
+    """Whether an attempt has ended, possibly for the same reason as the attempt before it."""
     ends = before.phase.is_live and after.phase.is_final
     return ends or after.restarts > before.restarts or after.exit != before.exit
 
 
 def event(resource: Object, announced: Announcement, *, now: float, number: int) -> Object:
-    """Return the event of an announcement; the number tells those of one moment apart."""
+    """Return the Kubernetes event of an announcement; ``number`` distinguishes events of the same moment."""
     namespace, name = key_of(resource)
     time = times.text(now)
     about = f"{announced.replica}: " if announced.replica else ""

@@ -1,6 +1,6 @@
-"""What a Kubernetes cluster lets Paceline do: as `checkups` for this machine.
+"""Checks what a Kubernetes cluster lets Paceline do, as `checkups` does for this machine.
 
-What may not be looked at is ``missing`` with the reason: it is not known to be wrong.
+A check that may not be made is ``missing``, with the reason: nothing is known to be wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _INSTALL = "paceline schema --crd | kubectl apply -f -"
 
 
 class NamespaceRight(NamedTuple):
-    """Something that a user may do in a namespace, or everywhere, and what it is for."""
+    """A right of a user in a namespace, or in all namespaces, and what it is for."""
 
     verb: str
     kind: ResourceKind
@@ -31,14 +31,14 @@ class NamespaceRight(NamedTuple):
 
     @property
     def resource(self) -> str:
-        """Return the kind, with its part, in the words of a role."""
+        """The kind, with its subresource, as an RBAC role names it."""
         return "/".join(part for part in (self.kind.plural, self.subresource) if part)
 
     def __str__(self) -> str:
         return f"{self.verb} {self.resource}{' of all namespaces' if self.everywhere else ''}"
 
 
-#: Without these nothing goes; without the others what they are for.
+#: Without these rights nothing works; without one of the others, only its purpose does not.
 NEEDED = (
     NamespaceRight("list", kinds.TRAINING_JOBS, "list"),
     NamespaceRight("get", kinds.TRAINING_JOBS, "get"),
@@ -65,13 +65,13 @@ RIGHTS = (
     NamespaceRight("get", kinds.NAMESPACES, "--store: which runs are this namespace's"),
 )
 
-#: What else may be on a cluster, by the group of its API.
+#: Other software that may be on a cluster, and the API group of each.
 _NEIGHBOURS = {
     "Prometheus operator": "monitoring.coreos.com",
     "Kueue": "kueue.x-k8s.io",
     "Volcano": "batch.volcano.sh",
 }
-#: Plugins that enforce network policies and show themselves by a group of the API; kube-router does not.
+#: Plugins that enforce network policies and can be recognized by an API group; kube-router has no group.
 _ENFORCERS = {
     "Antrea": "crd.antrea.io",
     "Calico": "crd.projectcalico.org",
@@ -88,14 +88,14 @@ def checks(
     now: float,
     run: Callable[[Coroutine[Any, Any, Check]], Check],
 ) -> Iterator[Check]:
-    """Yield every check as it is done; nothing more once the API server does not answer.
+    """Yield every check as it is done; if the API server does not answer, that check is the only one.
 
     Args:
         cluster: the cluster.
         namespace: where jobs are to run.
-        spec: a job that is to run there; None: any.
+        spec: a job that is to run there; None: any job.
         now: Unix seconds.
-        run: brings a coroutine to its end.
+        run: runs a coroutine to its end.
     """
     first = run(server(cluster))
     yield first
@@ -111,7 +111,7 @@ def checks(
 
 
 async def server(cluster: Cluster) -> Check:
-    """Check that the API server answers, and tell its version."""
+    """Check that the API server answers, and show its version."""
     try:
         said = json.loads(await cluster.read("/version", limit_bytes=WORDS_BYTES))
         return Check(name="API server", state=CheckState.OK, detail=f"Kubernetes {said['gitVersion']}")
@@ -128,7 +128,7 @@ async def server(cluster: Cluster) -> Check:
 
 
 async def definition(cluster: Cluster) -> Check:
-    """Check that the cluster knows what a job is, as this version of Paceline does."""
+    """Check that the cluster has the TrainingJob definition, with all fields that this Paceline has."""
     name = "TrainingJob"
     try:
         found = await cluster.get(kinds.DEFINITIONS, f"{custom_resources.PLURAL}.{custom_resources.GROUP}")
@@ -156,7 +156,7 @@ async def definition(cluster: Cluster) -> Check:
 
 
 async def _served(cluster: Cluster, name: str) -> Check:
-    """Check what everybody may read: that the kind is served, not how."""
+    """Check only that the kind is served, which everyone may read, and not its schema."""
     try:
         await cluster.read(
             f"/apis/{custom_resources.GROUP}/{custom_resources.VERSION}", limit_bytes=NAMES_BYTES
@@ -172,7 +172,7 @@ async def _served(cluster: Cluster, name: str) -> Check:
 
 
 def _fields(found: Object) -> set[str]:
-    """Return the paths of all fields that the schema of the version in force names."""
+    """Return the paths of all fields in the schema of this Paceline's version."""
     versions = (found.get("spec") or {}).get("versions") or ()
     schemas = [each for each in versions if each.get("name") == custom_resources.VERSION]
     paths: set[str] = set()
@@ -188,7 +188,7 @@ def _fields(found: Object) -> set[str]:
 
 
 async def operator(cluster: Cluster, now: float) -> Check:
-    """Check that an operator looks after jobs: that its lease is held and renewed."""
+    """Check that an operator runs: its lease is held and renewed."""
     name, advice = "Operator", "paceline operator, or kubectl apply -k deploy/kustomize"
     try:
         holdings = await leases.holdings(cluster, leases.OPERATOR)
@@ -207,7 +207,7 @@ async def operator(cluster: Cluster, now: float) -> Check:
 
 
 async def rights(cluster: Cluster, namespace: str) -> Check:
-    """Check what the user may do in a namespace, by asking the API server itself."""
+    """Check the rights of the user in a namespace, by asking the API server itself."""
     name = "Rights"
     try:
         lacking = [each for each in RIGHTS if not await _may(cluster, each, namespace)]
@@ -244,7 +244,7 @@ async def _may(cluster: Cluster, right: NamespaceRight, namespace: str) -> bool:
 
 
 async def nodes(cluster: Cluster) -> Check:
-    """Tell how many nodes there are, and how many take pods."""
+    """Check how many nodes there are, and that at least one takes pods."""
     name = "Nodes"
     try:
         found = cluster_states.read((await cluster.list(kinds.NODES)).objects, "").nodes
@@ -269,7 +269,7 @@ async def nodes(cluster: Cluster) -> Check:
 
 
 async def job_ports(cluster: Cluster) -> Check:
-    """Check whether what a job's network policy says is enforced, as far as that can be known by asking."""
+    """Check whether a job's network policy is enforced, as far as the API groups of the cluster show it."""
     name = "Job ports"
     try:
         groups = await _groups(cluster)
@@ -288,7 +288,7 @@ async def job_ports(cluster: Cluster) -> Check:
 
 
 async def neighbours(cluster: Cluster) -> Check:
-    """Tell what else there is that Paceline works with; nothing of it is needed."""
+    """Show which other software that Paceline works with is on the cluster; none of it is needed."""
     name = "Beside it"
     try:
         groups = await _groups(cluster)
@@ -305,7 +305,7 @@ async def _groups(cluster: Cluster) -> set[str]:
     """Return the groups of the API.
 
     Raises:
-        ClusterError, ValueError: they cannot be read.
+        ClusterError, ValueError: the groups cannot be read.
     """
     listed = json.loads(await cluster.read("/apis", limit_bytes=NAMES_BYTES))
     return {str(each.get("name")) for each in listed.get("groups") or ()}

@@ -1,7 +1,7 @@
-"""Brings what agents in pods have written into a store: each line once, whichever process dies in between.
+"""Brings what agents in pods have written into a store: each line once, even if a process dies in between.
 
-The offset is stored together with what was read up to it, as it is for the spools of one machine
-(`supervisions`). What could not be stored stays with the agent for the next time.
+The offset is stored together with the lines read up to it, as for the spools of one machine (`supervisions`).
+Lines that could not be stored stay with the agent and are read again.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from paceline.services.cluster.intakes import Intake, Whose
 from paceline.sources import agents
 from paceline.stores import Store
 
-#: An agent that has not answered by then is asked again later.
+#: An agent that has not answered within this time is asked again later.
 ANSWER_SECONDS = 10.0
-#: Clocks that differ by less are the same.
+#: A smaller change in how far a node's clock is behind is ignored.
 SAME_SECONDS = 2.0
-#: Of one replica at a time; others wait meanwhile.
+#: The most pages of one replica that are read in a row; other replicas wait meanwhile.
 MAX_PAGES = 16
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AttemptSource:
-    """An attempt of a replica, where it runs (``host``: its node), its job, and the run it is kept under."""
+    """An attempt of a replica, where it runs (``host``: its node), its job, and its run in the store."""
 
     run: str
     replica: ReplicaId
@@ -44,7 +44,7 @@ class AttemptSource:
 
     @classmethod
     def of(cls, run: str, pod: Object, sight: PodState) -> AttemptSource:
-        """Return the attempt that a pod is, by what is seen of it."""
+        """Return the attempt that a pod runs, from what was observed of the pod."""
         namespace, name = key_of(pod)
         host = (pod.get("spec") or {}).get("nodeName")
         job = (pod["metadata"].get("labels") or {}).get(labels.JOB, "")
@@ -55,24 +55,24 @@ class AttemptSource:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Return what tells it from all others."""
+        """A key that is unique among all attempts."""
         return self.run, self.pod
 
     @property
     def whose(self) -> Whose:
-        """Return whose words it says."""
+        """The owner of what it writes, whose limits apply."""
         return Whose(self.namespace, self.run, self.pod)
 
 
 class Collector:
-    """Reads on in the spools of any number of replicas.
+    """Reads the spools of any number of replicas, each from where it was last read up to.
 
     Args:
-        cluster: where they run.
-        store: where what they say is kept.
-        last_bytes: of a spool that nothing is known of yet, only so much of its end; None: all.
-        intake: how much of what they say is kept; None: all.
-        clock: Unix seconds; what agents write by other clocks is kept by this one.
+        cluster: where the replicas run.
+        store: where the records are kept.
+        last_bytes: how much of the end of a spool is read if it was never read before; None: all of it.
+        intake: limits how much of the spools is kept; None: all is kept.
+        clock: Unix seconds; times that agents write by other clocks are converted to this clock.
     """
 
     def __init__(
@@ -97,13 +97,14 @@ class Collector:
         """Store what a replica has written since the last time; return whether its command has ended.
 
         Args:
-            source: the replica.
-            again_seconds: in how long this will be done again: until then its pod does not end by itself.
+            source: the attempt of the replica.
+            again_seconds: in how many seconds this will be called again: until then the pod does not end by
+                itself.
 
         Raises:
             ClusterError: its agent does not answer.
             NotFound: the store does not have the run.
-            StoreError: nothing can be stored.
+            StoreError: the store cannot be written.
         """
         for _ in range(MAX_PAGES):
             if self._intake is not None and not self._intake.may_read(source.whose):
@@ -129,7 +130,7 @@ class Collector:
                     evaluations=reading.evaluations, events=reading.events,
                 )  # fmt: skip
             except Conflict:
-                # Another process has stored these lines; go on behind them.
+                # Another process has stored these lines; go on after them.
                 self._offsets.pop(source.key, None)
                 continue
             self._offsets[source.key] = reading.offset
@@ -138,20 +139,21 @@ class Collector:
         return False
 
     async def let_go(self, source: AttemptSource) -> None:
-        """Tell an agent whose command has ended that everything has arrived, so that its pod may end."""
+        """Notify an agent whose command has ended that everything has arrived, so that its pod may end."""
         await self._ask(source, await self._offset(source), 0, None)
 
     def forget(self, source: AttemptSource) -> None:
-        """Forget where a replica that is gone was read up to; the store knows it."""
+        """Forget how far the spool of a replica that is gone was read; the store knows it."""
         self._offsets.pop(source.key, None)
         self._behind.pop(source.key, None)
         if self._intake is not None:
             self._intake.forget(source.whose)
 
     def _seconds_behind(self, source: AttemptSource, page: agents.Page, asked_at: float) -> float:
-        """Return by how much the clock of a replica's node is behind; 0: by less than can be said.
+        """Return by how many seconds the clock of a replica's node is behind; 0: too little to be measured.
 
-        It is the same until it is another by more than an answer may take: measurements keep their distances.
+        The value stays the same until it changes by more than `SAME_SECONDS`: so the time between two
+        measurements is kept.
         """
         if page.at is None:
             return 0.0

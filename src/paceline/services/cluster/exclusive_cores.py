@@ -1,4 +1,4 @@
-"""Whether exclusive cores are exclusive on the nodes of a cluster: what their kubelets are told to do."""
+"""Checks whether the nodes of a cluster really give exclusive cores: how their kubelets are configured."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.model.jobs.nodes import Node
 from paceline.scheduling import eligibility
 
 NAME = "Exclusive cores"
-#: So many kubelets are asked; they are configured alike, most often.
+#: The most kubelets that are asked; kubelets of a cluster are mostly configured alike.
 MOST_ASKED = 50
 _SET_IT = (
     "on these nodes set cpuManagerPolicy: static and reservedSystemCPUs in the kubelet's configuration, "
@@ -46,7 +46,7 @@ async def check(cluster: Cluster, spec: JobSpec | None) -> Check:
 
 
 async def _ask(cluster: Cluster, nodes: Sequence[str]) -> dict[str, CpuManager | str]:
-    """Return what each kubelet does, or why that is not known."""
+    """Return the CPU manager of each node, or why it is not known."""
 
     async def ask(node: str) -> CpuManager | str:
         try:
@@ -64,12 +64,12 @@ async def _ask(cluster: Cluster, nodes: Sequence[str]) -> dict[str, CpuManager |
 
 
 def verdict(spec: JobSpec | None, nodes: Sequence[Node], answers: Answers) -> Check:
-    """Return what the kubelets' answers mean for a job, or for any.
+    """Return what the kubelets' answers mean for a job, or for any job.
 
     Args:
-        spec: the job; None: any.
-        nodes: those that it may run on.
-        answers: by node, what its kubelet does, or why that is not known.
+        spec: the job; None: any job.
+        nodes: the nodes that it may run on.
+        answers: by node, its CPU manager, or why it is not known.
     """
     static = {name: each for name, each in answers.items() if isinstance(each, CpuManager) and each.is_static}
     others = [name for name, each in answers.items() if isinstance(each, CpuManager) and not each.is_static]
@@ -117,7 +117,7 @@ def _parts(
 
 
 def _too_wide(spec: JobSpec | None, nodes: Sequence[Node], static: Iterable[str]) -> str:
-    """Return what of a job no node with a static CPU manager is large enough for."""
+    """Return why no node with a static CPU manager is large enough for a job; empty if one is."""
     if spec is None:
         return ""
     names = set(static)

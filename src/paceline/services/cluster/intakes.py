@@ -1,8 +1,8 @@
-"""How much of what replicas say is taken: of each replica, of a run, and of a namespace.
+"""Limits how much of what replicas write is taken: per replica, per run and per namespace.
 
-What a replica says is written by a script of someone. Honest ones say a line or two a second, or one for
-each worker of a coordinator; what is far beyond that would fill the store that all share, so it is left out,
-counted and told. Bytes are not left out but read later: they wait with the agent.
+A replica runs a user's script. An honest script writes a line or two a second, or a line for each worker of a
+coordinator. Far more would fill the store that all users share, so the excess is left out, counted and
+reported as an event. Bytes are not left out but read later: they wait with the agent.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from paceline.model.jobs.runs import JobEvent
 from paceline.model.roles import ReplicaId
 from paceline.sources.spools import SpoolReading
 
-#: The kind of the event that says that something was left out, and how often a replica gets one.
+#: The kind of the event that reports left-out lines, and the least time between two such events of a replica.
 LEFT_OUT, TELL_SECONDS = "left-out", 600.0
-#: More are not remembered once they are full again.
+#: Above this number of buckets, those unused for `TELL_SECONDS` are dropped, which makes them full again.
 MOST_BUCKETS = 20_000
 
 T = TypeVar("T")
 
 
 class Rate(NamedTuple):
-    """So many a second in the long run, and so many at once: what was written while no process read."""
+    """A rate in the long run, and the most at once, for what was written while no process read."""
 
     per_second: float
     at_once: float
@@ -32,7 +32,7 @@ class Rate(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class IntakeLimits:
-    """What is taken, by whose it is: of a replica, of a run, of a namespace."""
+    """The rates at which the output of a replica, of a run and of a namespace is taken."""
 
     replica: Rate
     run: Rate
@@ -42,15 +42,15 @@ class IntakeLimits:
         return iter((self.replica, self.run, self.namespace))
 
 
-#: Samples, reports of steps and evaluations.
+#: Limits on samples, step reports and evaluations.
 RECORDS = IntakeLimits(Rate(500, 500_000), Rate(10_000, 10_000_000), Rate(50_000, 50_000_000))
-#: What is kept as text.
+#: Limits on events, which are kept as text.
 EVENTS = IntakeLimits(Rate(0.1, 500), Rate(2, 50_000), Rate(10, 200_000))
 BYTES = IntakeLimits(Rate(1 << 20, 1 << 28), Rate(1 << 23, 1 << 30), Rate(1 << 25, 1 << 32))
 
 
 class Whose(NamedTuple):
-    """Whose words these are."""
+    """The pod that writes something, and its run and namespace."""
 
     namespace: str
     run: str
@@ -58,16 +58,16 @@ class Whose(NamedTuple):
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """Return what stands for the replica, the run and the namespace."""
+        """The bucket keys of the replica, the run and the namespace."""
         return (self.run, self.pod), (self.run,), (self.namespace, "")
 
 
 class IntakeBudget:
-    """What may still be taken, of any number of replicas.
+    """Token buckets that say how much may still be taken from any number of replicas.
 
     Args:
-        limits: how much.
-        clock: seconds that do not go back.
+        limits: the rates.
+        clock: monotonic seconds.
     """
 
     def __init__(self, limits: IntakeLimits, clock: Callable[[], float]) -> None:
@@ -80,7 +80,7 @@ class IntakeBudget:
         return max(0, int(min(self._level(key, rate) for key, rate in self._pairs(whose))))
 
     def take(self, whose: Whose, amount: int) -> None:
-        """Note that so much was taken."""
+        """Note that an amount was taken."""
         now = self._clock()
         for key, rate in self._pairs(whose):
             self._left[key] = self._level(key, rate) - amount, now
@@ -100,13 +100,13 @@ class IntakeBudget:
 
 
 class Intake:
-    """Thins what replicas say where it is too much.
+    """Leaves out what replicas write beyond the limits.
 
     Args:
-        clock: seconds that do not go back.
-        records: how many samples and reports are taken.
-        events: how many events.
-        sizes: how many bytes.
+        clock: monotonic seconds.
+        records: the limits on samples, step reports and evaluations.
+        events: the limits on events.
+        sizes: the limits on bytes.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Intake:
         self._told: dict[tuple[str, str], tuple[float, int]] = {}
 
     def may_read(self, whose: Whose) -> bool:
-        """Whether more is to be read now."""
+        """Return whether more may be read now."""
         return self._sizes.left(whose) > 0
 
     def admit(
@@ -137,7 +137,7 @@ class Intake:
         attempt: int,
         now: float,
     ) -> SpoolReading:
-        """Return what is taken of a reading; an event at `now`, in Unix seconds, tells what is not."""
+        """Return the part of a reading that is taken; an event at ``now`` (Unix seconds) counts the rest."""
         self._sizes.take(whose, size_bytes)
         room = self._records.left(whose)
         evaluations, room = _some(reading.evaluations, room)

@@ -1,4 +1,4 @@
-"""The objects of the jobs of a namespace: their resources, pods and events, read and patched."""
+"""Reads and patches the objects of the jobs of a namespace: their resources, pods and events."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NO_OPERATOR = (
     "and an operator has to run: paceline operator"
 )
 
-#: What resources may be called.
+#: The names that Kubernetes allows for resources.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
 T = TypeVar("T")
@@ -40,8 +40,8 @@ class JobObjects:
     Attributes:
         cluster: the cluster.
         namespace: the namespace.
-        runner: where its client lives.
-        measurements: what was measured of the jobs.
+        runner: the event loop of the cluster's client.
+        measurements: finds what was measured of the jobs.
         clock: Unix seconds.
     """
 
@@ -52,14 +52,14 @@ class JobObjects:
     clock: Callable[[], float] = time.time
 
     def scope(self) -> str:
-        """Return how the names of the namespace's runs begin in the store.
+        """Return the prefix of the names that the namespace's runs have in the store.
 
         Raises:
             NotFound: the namespace is gone.
-            ClusterError: the cluster does not say.
+            ClusterError: the cluster does not answer.
         """
         if not self.measurements.has_store:
-            return f"{self.namespace}/"  # Nothing was kept that it could inherit.
+            return f"{self.namespace}/"  # Without a store, there are no runs of an earlier namespace.
         try:
             return cluster_runs.scope_of(self.do(self.cluster.get(kinds.NAMESPACES, self.namespace)))
         except ClusterError as error:
@@ -70,7 +70,7 @@ class JobObjects:
             ) from error
 
     def do(self, wanted: Coroutine[Any, Any, T]) -> T:
-        """Return what the cluster answers."""
+        """Return the answer of the cluster."""
         return self.runner.run(wanted)
 
     def resources(self, namespace: str | None) -> list[Object]:
@@ -91,12 +91,12 @@ class JobObjects:
         """Return a job's resource.
 
         Raises:
-            NotFound: there is none.
+            NotFound: the job does not exist.
             ClusterError: the cluster does not answer.
         """
         try:
             if not _NAME.fullmatch(name):
-                # In a path of the API server it would be something else, such as all jobs.
+                # In a path of the API server it would mean something else, such as all jobs.
                 raise ClusterError(f"{name!r} is no name", code=HTTPStatus.NOT_FOUND)
             return self.do(self.cluster.get(kinds.TRAINING_JOBS, name, self.namespace))
         except ClusterError as error:
@@ -109,7 +109,11 @@ class JobObjects:
             ) from error
 
     def resource_if_there(self, name: str) -> Object | None:
-        """Return a job's resource; None when it is gone, but a store was named that may know it."""
+        """Return a job's resource; None if it is gone, but a store is configured that may have the run.
+
+        Raises:
+            NotFound: the resource is gone, and no store is configured.
+        """
         try:
             return self.resource(name)
         except NotFound:
@@ -123,7 +127,7 @@ class JobObjects:
         return self.do(self.cluster.list(kinds.PODS, namespace=self.namespace, selector=selector)).objects
 
     def attempts(self, name: str) -> list[tuple[tuple[ReplicaId, int], Object]]:
-        """Return the pods of a job that are attempts, in order."""
+        """Return the pods of a job that run attempts, each with its attempt, sorted by attempt."""
         found = ((sights.attempt_of(pod), pod) for pod in self.pods(name))
         known = [(attempt, pod) for attempt, pod in found if attempt is not None]
         return sorted(known, key=lambda each: each[0])
@@ -137,22 +141,22 @@ class JobObjects:
         self.do(self.cluster.patch(kinds.TRAINING_JOBS, name, self.namespace, changes))
 
     def cluster_state(self) -> cluster_states.ClusterState:
-        """Return what the cluster has and what is taken of it."""
+        """Return the resources of the cluster and how much of them is taken."""
         return self.do(admissions.look(self.cluster, self.namespace))
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
-        """Return what happened to a run, numbered: as the operator's store has it, or as the cluster does.
+        """Return the numbered events of a run, from the operator's store or else from the cluster.
 
-        The cluster forgets it after an hour or so.
+        The cluster keeps events for an hour or so.
         """
         if self.measurements.has_store:
-            with contextlib.suppress(NotFound):  # The operator has not seen it yet, or keeps it elsewhere.
+            with contextlib.suppress(NotFound):  # The operator has not seen it yet, or uses another store.
                 found = self.measurements.kept(self.scope(), name, self.resource_if_there(name))
                 return found.store.events(found.run.name, since_id=since_id)
         return [(number, event) for number, event in self.cluster_events(name) if number > since_id]
 
     def cluster_events(self, name: str) -> list[tuple[int, JobEvent]]:
-        """Return what the cluster has been told of a job."""
+        """Return the Kubernetes events of a job, numbered from 1."""
         uid = self.resource(name)["metadata"]["uid"]
         selector = f"{labels.JOB}={name}"
         found = self.do(self.cluster.list(kinds.EVENTS, namespace=self.namespace, selector=selector)).objects

@@ -1,6 +1,6 @@
-"""What is known of a job on a Kubernetes cluster, for `diagnosing`.
+"""Gathers what is known of a job on a Kubernetes cluster, for `diagnosing`.
 
-What its reader has no right to look at is left out, and said.
+What the user has no right to read is left out and listed as unknown.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from paceline.scheduling import fits
 from paceline.services.cluster import admissions, records, runs
 from paceline.specs.job_file import custom_resources
 
-#: So long a job that was just made may be without a word of the operator.
+#: How long a new job may be without a status before the operator counts as absent.
 UNSEEN_SECONDS = 10.0
 
 
@@ -41,7 +41,7 @@ async def look(cluster: Cluster, known: KnownJob, now: float) -> Situation:
     """Return the situation of a job.
 
     Raises:
-        ClusterError: the cluster cannot be looked at, for another reason than that it is not allowed.
+        ClusterError: the cluster cannot be read, for another reason than a missing right.
     """
     resource = known.resource
     metadata, progress = resource["metadata"], runs.progress(resource)
@@ -80,7 +80,7 @@ def _spec(resource: Object) -> tuple[JobSpec | None, str]:
 
 @contextlib.contextmanager
 def allowed(unknown: list[str], what: str) -> Iterator[None]:
-    """Note what could not be looked at because it is not allowed."""
+    """Add ``what`` to ``unknown`` if it could not be read because a right is missing."""
     try:
         yield
     except ClusterError as error:
@@ -90,7 +90,7 @@ def allowed(unknown: list[str], what: str) -> Iterator[None]:
 
 
 async def _room(cluster: Cluster, resource: Object, spec: JobSpec, unknown: list[str]) -> Room:
-    """Return whether a job fits on the cluster as it is, and who is served before it."""
+    """Return whether a job fits on the cluster now, which jobs are served before it, and which jobs run."""
     own = resource["metadata"]
     state = await admissions.look(cluster, own["namespace"])
     others: list[Object] = []
@@ -117,7 +117,7 @@ def _runs(resource: Object) -> bool:
 
 
 def _order(resource: Object) -> tuple[int, float, str]:
-    """Return what jobs are served by, as in `scheduling.queues`."""
+    """Return the key that sorts jobs into the order in which they are served, as in `scheduling.queues`."""
     metadata = resource["metadata"]
     scheduling = (resource.get("spec") or {}).get("scheduling") or {}
     priority = scheduling.get("priority") if isinstance(scheduling, dict) else None
@@ -146,7 +146,7 @@ async def _obstacles(
 async def _unattended(
     cluster: Cluster, resource: Object, now: float, unknown: list[str]
 ) -> tuple[Evidence, ...]:
-    """Return why it is known that no operator runs: by its lease, or else by its silence."""
+    """Return the evidence that no operator runs: its lease, or else a job without a status."""
     holdings: list[leases.LeaseHolding] = []
     with allowed(unknown, "whether an operator holds the lease"):
         holdings = await leases.holdings(cluster, leases.OPERATOR)

@@ -1,7 +1,7 @@
-"""The life cycle of jobs on a Kubernetes cluster, as `jobs.Jobs` has it on this machine.
+"""The life cycle of jobs on a Kubernetes cluster, as `jobs.Jobs` is for this machine.
 
-A job is its resource: what a user wants is written into its spec, where it stands is read from its status.
-All else is the operator's.
+A job is a custom resource: this module writes what a user wants into its spec, and reads the job's state from
+its status. The operator does the rest.
 """
 
 from __future__ import annotations
@@ -63,15 +63,16 @@ from paceline.specs.job_file import custom_resources
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ClusterJobs(LifeCycle):
-    """What can be done with the jobs of a namespace.
+    """The jobs of a namespace.
 
     Attributes:
         cluster: the cluster.
         namespace: the namespace.
-        runner: where its client lives.
-        measurements: what was measured of them.
-        packs: whether folders of this machine may go with jobs; not those of a server, which others ask.
-        listed: gives `summaries` as they were a moment ago, for many who ask; None: they are read anew.
+        runner: the event loop of the cluster's client.
+        measurements: finds what was measured of the jobs.
+        packs: whether folders of code on this machine may be sent with jobs; not on a server, whose users are
+            elsewhere.
+        listed: returns `summaries` of a moment ago, for many callers; None: they are read for every call.
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
@@ -87,30 +88,30 @@ class ClusterJobs(LifeCycle):
 
     @property
     def objects(self) -> JobObjects:
-        """Return the objects of these jobs on the cluster."""
+        """The objects of these jobs on the cluster."""
         return JobObjects(self.cluster, self.namespace, self.runner, self.measurements, self.clock)
 
     def scope(self) -> str:
-        """Return how the names of the namespace's runs begin in the store (see `JobObjects.scope`)."""
+        """Return the prefix of the names of the namespace's runs in the store (see `JobObjects.scope`)."""
         return self.objects.scope()
 
     @property
     def keeps(self) -> bool:
-        """Whether the operator's store is known: agents take along what only they know."""
+        """Whether the operator's store is configured: what only agents know is lost when their pods end."""
         return self.measurements.has_store
 
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
     ) -> Run:
-        """Make the resource of a job and return at once (see `Jobs.submit`).
+        """Create the resource of a job and return at once (see `Jobs.submit`).
 
         Raises:
-            Conflict: something else was submitted with that key.
+            Conflict: something else was submitted with the same key.
             InvalidInput: the job lacks what Kubernetes needs, or its folder of code cannot be carried.
             ClusterError: the cluster refuses it.
         """
         while True:
-            # One look for both: a job that the first does not see has taken no name for the second.
+            # One listing serves both: a job that `known` does not see has taken no name for `_made`.
             present = self.objects.resources(self.namespace)
             known = submits.known(present, submit)
             if known is not None:
@@ -119,16 +120,16 @@ class ClusterJobs(LifeCycle):
             try:
                 return resources.run(self.objects.do(submits.create(self.cluster, made)))
             except ClusterError as error:
-                # Another request was quicker: the same submit, or another job of that name.
+                # Another request was quicker: the same submit, or another job of the same name.
                 if submit is None or error.code != HTTPStatus.CONFLICT:
                     raise
 
     def rehearse(self, spec: JobSpec, *, base: Path, name: str | None = None) -> Run:
-        """Return what a submit would make, by the API server's own word, and make nothing.
+        """Return the run that a submit would create, from a dry run of the API server, and create nothing.
 
         Raises:
-            InvalidInput: as `submit`.
-            ClusterError: as `submit`.
+            InvalidInput: as in `submit`.
+            ClusterError: as in `submit`.
         """
         made = self._made(spec, base, name, self.objects.resources(self.namespace), None)
         creation = self.cluster.create(kinds.TRAINING_JOBS, made.resource, dry_run=True)
@@ -148,10 +149,10 @@ class ClusterJobs(LifeCycle):
 
     @contextlib.contextmanager
     def housed(self, spec: JobSpec, study: str) -> Iterator[JobSpec]:
-        """Confine the job of a study to as many nodes as it names hosts, by a label (see `node_labels`).
+        """Confine the job of a study to as many nodes as the job names hosts, by a label (see `node_labels`).
 
         Raises:
-            EngineError: there are not as many nodes, or they may not be labelled.
+            EngineError: there are not enough nodes, or they may not be labelled.
         """
         if not spec.hosts:
             yield spec
@@ -163,7 +164,7 @@ class ClusterJobs(LifeCycle):
             self.objects.do(node_labels.give_back(self.cluster, held_by))
 
     def runs(self, *, phases: Sequence[JobPhase] | None = None, everywhere: bool = False) -> list[RunSummary]:
-        """Return the runs, newest first; with ``everywhere`` those of all namespaces."""
+        """Return the runs of the namespace, or with ``everywhere`` of all namespaces, newest first."""
         found = map(resources.summary, self.objects.resources(None if everywhere else self.namespace))
         wanted = (run for run in found if phases is None or run.phase in phases)
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
@@ -173,7 +174,7 @@ class ClusterJobs(LifeCycle):
         return run_queries.page((self.listed or self.summaries)(), query)
 
     def summaries(self) -> list[RunSummary]:
-        """Return all runs of the namespace, with their digests if a store was named."""
+        """Return all runs of the namespace, with their digests if a store is configured."""
         scope = self.scope()
         known = self.measurements.store.digests(scope) if self.measurements.has_store else {}
         return [
@@ -182,10 +183,10 @@ class ClusterJobs(LifeCycle):
         ]
 
     def get(self, name: str) -> Run:
-        """Return one run; of one whose resource is gone, what the operator has kept.
+        """Return one run; if its resource is gone, from the operator's store.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no run of this name.
         """
         resource = self.objects.resource_if_there(name)
         if resource is None:
@@ -193,18 +194,18 @@ class ClusterJobs(LifeCycle):
         return resources.run(resource)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run is lost: it never is, for a cluster keeps its operator alive."""
+        """Return False: a run on a cluster is never lost, since the cluster keeps its operator alive."""
         return False
 
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
-        """Return the processes here that look after the run: none."""
+        """Return the supervisor processes of the run on this machine: none."""
         return ()
 
     def stop(self, name: str) -> None:
         """Suspend a job.
 
         Raises:
-            Conflict: it has ended already.
+            Conflict: the job has ended already.
         """
         run = self.get(name)
         if run.phase.is_final:
@@ -212,12 +213,12 @@ class ClusterJobs(LifeCycle):
         self.objects.patch(name, {"spec": {custom_resources.SUSPEND: True}})
 
     def scale(self, name: str, workers: int) -> None:
-        """Ask for another number of workers in a job that runs (see `Jobs.scale`).
+        """Ask for another number of workers in a running job (see `Jobs.scale`).
 
-        More of them begin when there is room; `get` says what they wait for.
+        Additional workers begin when there is room; `get` says what they wait for.
 
         Raises:
-            Conflict: it has ended, or cannot have so many.
+            Conflict: the job has ended, or cannot have this number of workers.
         """
         resource = self.objects.resource(name)
         run = resources.run(resource)
@@ -226,15 +227,15 @@ class ClusterJobs(LifeCycle):
         self.objects.patch(name, {"spec": {"roles": {str(Role.WORKER): {"replicas": workers}}}})
 
     def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
-        """Give replicas of a job that runs other cores or memory (see `LifeCycle.resize`).
+        """Change the cores or memory of replicas of a running job (see `LifeCycle.resize`).
 
-        The operator does it when it sees the change; a kubelet takes some seconds more.
+        The operator resizes the pods when it sees the change; a kubelet takes some seconds more.
 
         Raises:
-            Conflict: it does not run, cannot have it, or something else is being changed.
-            EngineError: the cluster does not resize pods, or does not give as much.
-            WaitTimeout: its operator or a kubelet does not answer.
-            ClusterError: the cluster refuses it.
+            Conflict: the job does not run, its replicas cannot have this size, or it is being changed.
+            EngineError: the cluster does not resize pods, or does not have enough room.
+            WaitTimeout: the operator or a kubelet does not answer.
+            ClusterError: the cluster refuses the change.
         """
         resource = self.objects.resource(name)
         run = resources.run(resource)
@@ -257,7 +258,7 @@ class ClusterJobs(LifeCycle):
         most_share: float,
         tell: Callable[[Probe, str], None] = lambda _, __: None,
     ) -> Probe:
-        """Find what binds in a job that runs (see `LifeCycle.probe`)."""
+        """Find what limits a running job (see `LifeCycle.probe`)."""
         from paceline.services.studying import probes
 
         times = probes.ProbeTimes.of(self, most=seconds)
@@ -272,11 +273,11 @@ class ClusterJobs(LifeCycle):
         return frozenset({Knob.CPU, Knob.MEMORY})
 
     def check_returns(self, run: Run) -> None:
-        """Let a run pass of which what is cut comes back for sure (see `LifeCycle.check_returns`)."""
+        """Check that what is cut from a run for a time can be given back (see `LifeCycle.check_returns`)."""
         resizes.check_returns(self.objects)
 
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
-        """Have something of a job that runs be different for a time (see `LifeCycle.adjust`)."""
+        """Adjust something of a running job for a limited time (see `LifeCycle.adjust`)."""
         return resizes.adjust(self.objects, name, wanted)
 
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
@@ -284,17 +285,17 @@ class ClusterJobs(LifeCycle):
         return resizes.changing(self.objects, name, doing)
 
     def change(self, name: str, source: str) -> None:
-        """Let a job go on as another job file has it, from its last checkpoint (`spec_changes`)."""
+        """Continue a job with another job file, from its last checkpoint (`spec_changes`)."""
         run = self.get(name)
         if run.phase.is_final:
             self.check_resumable(run)
         spec_changes.change(self.objects, run, source)
 
     def resume(self, name: str) -> None:
-        """Bring back a stopped or failed job from its last checkpoint.
+        """Resume a stopped or failed job from its last checkpoint.
 
         Raises:
-            Conflict: it has succeeded, or it runs.
+            Conflict: the job has succeeded, or it runs.
         """
         self.check_resumable(self.get(name))
         asked = {"annotations": {RESUME: str(self.clock())}}
@@ -312,7 +313,7 @@ class ClusterJobs(LifeCycle):
         return self.objects.cluster_state().nodes
 
     def fit(self, spec: JobSpec) -> Fit:
-        """Return whether all of a job fits on the cluster now, within the quotas of the namespace."""
+        """Return whether the whole job fits on the cluster now, within the quotas of the namespace."""
         state = self.objects.cluster_state()
         return fits.fit(spec, state.nodes, state.quotas)
 
@@ -348,7 +349,7 @@ class ClusterJobs(LifeCycle):
         return self.objects.events(name, since_id=since_id)
 
     def note(self, name: str, event: JobEvent) -> None:
-        """Tell the cluster what has happened to a run; an operator with a store keeps it."""
+        """Create a Kubernetes event for what has happened to a run; an operator with a store keeps it."""
         resource = self.objects.resource(name)
         told = announcements.Announcement(event.kind, event.message)
         self.objects.do(
@@ -356,8 +357,9 @@ class ClusterJobs(LifeCycle):
         )
 
     def log_reader(self, run: Run, wanted: LogSelection) -> PodReader:
-        """Return what reads the output of a run's replicas; of pods that are gone as far as an operator on
-        this machine has kept it.
+        """Return a reader of the output of a run's replicas.
+
+        The output of pods that are gone is there if an operator on this machine has kept it.
         """
         folder = self.measurements.folder(self.scope(), run.name, self.objects.resource_if_there(run.name))
         return PodReader(
@@ -369,23 +371,22 @@ class ClusterJobs(LifeCycle):
         )
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
-        """Return the attempts of a run whose pods are gone, and whose output was not kept."""
+        """Return the attempts of a run whose pods are gone and whose output was not kept."""
         folder = self.measurements.folder(self.scope(), name, self.objects.resource_if_there(name))
         present = {each for each, _ in self.objects.attempts(name)}
         begun = [(row.replica, number) for row in self.replicas(name) for number in range(1, row.attempt + 1)]
         return [each for each in begun if each not in present and not folder.log(*each).exists()]
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return how a run does now, or did over its whole life: as the operator's store has it, or by asking
-        its agents.
-        """
+        """Return how a run does now, or did over its whole life, from the operator's store or its agents."""
         found = self._measured(name, whole=False)
         snapshot = snapshots.read(found.store, found.run, now=self.clock(), delay_seconds=self.DELAY_SECONDS)
         return dataclasses.replace(snapshot, run=found.named(name))
 
     def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
-        """Return what was measured of a run (see `snapshot`); of agents that are asked themselves it is the
-        last minute at least where a moment is given.
+        """Return what was measured of a run (see `snapshot`).
+
+        If it comes from the agents themselves and ``since`` is given, it covers at least the last minute.
         """
         found = self._measured(name, whole=since is None)
         facts = (("image", found.run.spec.image or ""),)
@@ -397,10 +398,10 @@ class ClusterJobs(LifeCycle):
         return dataclasses.replace(recording, run=found.named(name))
 
     def _floods(self, name: str) -> list[JobEvent]:
-        """Return which replicas flood their output: agents cannot see it, but operators tell the cluster."""
+        """Return the events of replicas that flood their output, which operators report but agents do not."""
         try:
             return [event for _, event in self.objects.cluster_events(name) if event.kind == commands.OUTPUT]
-        except ClusterError:  # It may not be looked at; then nothing is known of it.
+        except ClusterError:  # The events may not be read, so no flood is known.
             return []
 
     def _measured(self, name: str, *, whole: bool) -> Found:
@@ -411,19 +412,19 @@ class ClusterJobs(LifeCycle):
             except NotFound:
                 if resource is None:
                     raise
-                # The operator has not seen it yet, or keeps it elsewhere: agents know what there is.
+                # The operator has not seen the job yet, or uses another store: ask the agents.
         pods_of = self.objects.pods(name)
         return self.objects.do(
             self.measurements.read(resource, pods_of, scope=scope, whole=whole, now=self.clock())
         )
 
     def stored(self, name: str) -> Stored:
-        """Return where what was measured of a run lies (see `snapshot`)."""
+        """Return the store with what was measured of a run (see `snapshot`)."""
         found = self._measured(name, whole=True)
         return Stored(found.store, found.run.name)
 
     def trace_site(self, run: Run) -> PodTraceSite:
-        """Return where traces of a run are asked for and found: in its pods."""
+        """Return where traces of a run are requested and found: in its pods."""
         addresses = [
             agents.address(self.namespace, pod["metadata"]["name"])
             for (replica, _), pod in self.objects.attempts(run.name)
@@ -447,6 +448,6 @@ class ClusterJobs(LifeCycle):
                 )
             )
         except ClusterError as error:
-            if error.code in (400, 404):  # its container has not begun, or it is gone
+            if error.code in (400, 404):  # The container has not begun, or the pod is gone.
                 return []
             raise

@@ -1,4 +1,4 @@
-"""The output of a job's pods, and of those that are gone as far as it was kept, read on and on."""
+"""Reads and follows the output of a job's pods, and the kept output of pods that are gone."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class _Place:
     """How far the output of a pod was read.
 
     Attributes:
-        at: when the last line was written, as the API writes times.
-        count: how many lines of that moment were read.
+        at: when the last line was written, in the API's format of times.
+        count: how many lines of the moment ``at`` were read.
     """
 
     at: str = ""
@@ -33,24 +33,26 @@ class _Place:
 
     @classmethod
     def parse(cls, text: str) -> _Place:
-        """Return the place that a position says; the beginning where it says something else."""
+        """Return the place that a position names; the beginning if the position has another format."""
         at, mark, count = text.removeprefix(_MARK).rpartition(_COUNT)
         return cls(at, int(count)) if text.startswith(_MARK) and mark and count.isdecimal() else cls()
 
     def after(self, line: OutputLine) -> _Place:
-        """Return the place behind a next line."""
+        """Return the place after the next line."""
         return _Place(line.at, self.count + 1 if line.at == self.at else 1)
 
 
 class PodReader:
-    """Reads what pods have printed; positions are times, and bytes of what is kept of pods that are gone.
+    """Reads the output of pods.
+
+    A position is a time; in the kept output of a pod that is gone, it is an offset in bytes.
 
     Args:
-        attempts: returns the attempts whose pods are there, in order.
-        read: returns the lines of a pod: its name, how many of the last ones (None: all), how old they may
-            be in seconds (None: however old).
+        attempts: returns the attempts whose pods exist, in order.
+        read: returns the lines of a pod, given its name, how many of the last lines (None: all), and their
+            greatest age in seconds (None: any).
         kept: the folder with the output of pods that are gone.
-        wanted: which output.
+        wanted: which output to read.
         clock: Unix seconds.
     """
 
@@ -70,12 +72,12 @@ class PodReader:
 
     @property
     def positions(self) -> Positions:
-        """Return how far each attempt was read."""
+        """How far the output of each attempt was read."""
         kept = {each: at for each, at in self._kept.positions.items() if each not in self._present}
         return {**(self._wanted.behind or {}), **kept, **{each: str(at) for each, at in self._places.items()}}
 
     def fresh(self, *, ended: bool) -> Iterator[LogLine]:
-        """Yield what has come since (see `services.logs.Reader`)."""
+        """Yield the lines that have come since the last call (see `services.logs.Reader`)."""
         if self._is_first:
             for line in self._kept.fresh(ended=True):
                 if (line.replica, line.attempt) not in self._present:
@@ -94,7 +96,7 @@ class PodReader:
         old = None if since is None else max(1, round(self._clock() - since))
         lines, left = self._read(pod, None if tail is None else max(1, tail), old), place.count
         if tail is not None and lines:
-            # How many lines of the first moment come before these is not known: all of them count as read.
+            # How many lines of the first moment precede these is unknown: all of that moment count as read.
             read = _MANY if lines[0].has_ended or ended else 0
             place, left, lines = _Place(lines[0].at, read), 0, lines[:tail]
         self._places[attempt] = place

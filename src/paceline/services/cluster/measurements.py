@@ -1,8 +1,7 @@
-"""What was measured of the jobs of a cluster: in the store that an operator fills, or else read from the
-pods themselves, now.
+"""Finds what was measured of the jobs of a cluster, in the store that an operator fills or in their pods.
 
-Without a store only what the agents of running pods still have can be read: enough for a look, not for what
-happened before.
+Without a store, only what the agents of running pods still have can be read: enough to see the present, not
+the past.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from paceline.services.cluster.collectors import AttemptSource, Collector
 from paceline.specs.job_file import custom_resources
 from paceline.stores import Store, open_store
 
-#: Of what an agent has written, enough for a look: a minute and more.
+#: How much of the end of a spool is read for a snapshot: a minute or more.
 LOOK_BYTES = 1 << 16
 _HINT = (
     "agents are read through the API server: that needs the right to get pods/proxy; "
@@ -36,10 +35,10 @@ _HINT = (
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Found:
-    """A run, and the store that has it; its name there is not that of the job.
+    """A run, and the store that has it; its name in the store differs from the name of the job.
 
     Attributes:
-        is_scratch: whether it has what agents said just now, and no more.
+        is_scratch: whether the store holds only what agents have just answered.
     """
 
     store: Store
@@ -47,17 +46,17 @@ class Found:
     is_scratch: bool = False
 
     def named(self, name: str) -> Run:
-        """Return the run by the name of its job."""
+        """Return the run under the name of its job."""
         return dataclasses.replace(self.run, name=name)
 
 
 class ClusterMeasurements:
-    """Finds what was measured; opens a store only when it is needed. Threads may share it.
+    """Finds what was measured of jobs. It opens a store only when it is needed, and threads may share it.
 
     Args:
-        cluster: where jobs are.
-        store_url: what the operator fills; None: there is none.
-        home: where an operator on this machine keeps output, and traces are brought to.
+        cluster: where the jobs are.
+        store_url: the store that the operator fills; None: there is none.
+        home: the folder where an operator on this machine keeps output, and to which traces are brought.
     """
 
     def __init__(self, cluster: Cluster, *, store_url: str | None, home: Path) -> None:
@@ -71,16 +70,16 @@ class ClusterMeasurements:
 
     @property
     def has_store(self) -> bool:
-        """Whether a store was named."""
+        """Whether a store is configured."""
         return self._store_url is not None
 
     @property
     def store(self) -> Store:
-        """Return the store that was named.
+        """The configured store.
 
         Raises:
-            NotFound: none was.
-            StoreError: it cannot be opened.
+            NotFound: no store is configured.
+            StoreError: the store cannot be opened.
         """
         if self._store_url is None:
             raise NotFound("no store was named", "an operator keeps what there was: --store URL")
@@ -94,16 +93,16 @@ class ClusterMeasurements:
         self._stack.close()
 
     def kept(self, scope: str, name: str, resource: Object | None) -> Found:
-        """Return what the operator's store has of a job.
+        """Return the run of a job in the operator's store.
 
         Args:
-            scope: that of its namespace (`runs`).
+            scope: the scope of its namespace (`runs`).
             name: the job.
-            resource: its resource, which knows earlier than the store how far the job is; None: it is gone.
+            resource: its resource, whose status is newer than the store; None: it is gone.
 
         Raises:
-            NotFound: it has nothing, or there is none.
-            StoreError: it cannot be read.
+            NotFound: the store has no run of the job, or no store is configured.
+            StoreError: the store cannot be read.
         """
         store = self.store
         if resource is None:
@@ -114,17 +113,17 @@ class ClusterMeasurements:
     async def read(
         self, resource: Object, found: Sequence[Object], *, scope: str, whole: bool, now: float
     ) -> Found:
-        """Return what the agents of a job say now.
+        """Return the run of a job with what its agents answer now.
 
         Args:
             resource: the job.
             found: its pods.
-            scope: that of its namespace (`runs`).
-            whole: all that they have written, instead of the last minute.
+            scope: the scope of its namespace (`runs`).
+            whole: whether to read the whole spools instead of the last minute.
             now: Unix seconds.
 
         Raises:
-            ClusterError: no agent answers, and there is no store to which the operator will bring it.
+            ClusterError: no agent answers, and there is no store to which the operator will bring the spools.
         """
         store, collector = self._scratch(whole)
         spec = custom_resources.job_spec(resource)
@@ -143,7 +142,7 @@ class ClusterMeasurements:
         return Found(store, await asyncio.to_thread(store.get_run, run), is_scratch=True)
 
     def _scratch(self, whole: bool) -> tuple[Store, Collector]:
-        """Return a store for a while, and what fills it."""
+        """Return a temporary store, and the collector that fills it."""
         with self._lock:
             if whole not in self._collectors:
                 self._collectors[whole] = self._made(whole)
@@ -158,15 +157,15 @@ class ClusterMeasurements:
         return store, Collector(self._cluster, store, last_bytes=None if whole else LOOK_BYTES)
 
     def folder(self, scope: str, name: str, resource: Object | None) -> RunFolder:
-        """Return where files of a job are kept on this machine, if they are.
+        """Return the folder where files of a job are kept on this machine, if they are kept.
 
         Args:
-            scope: that of its namespace (`runs`).
+            scope: the scope of its namespace (`runs`).
             name: the job.
-            resource: its resource; None: it is gone, and the store knows it.
+            resource: its resource; None: it is gone, and the store has the run.
 
         Raises:
-            NotFound: the store has nothing of it.
+            NotFound: the resource is gone, and the store has no run of the job.
         """
         if resource is None or self.has_store:
             with contextlib.suppress(NotFound):

@@ -1,7 +1,7 @@
-"""Nodes that a study has for itself by a label: as many as the job file names hosts.
+"""Reserves nodes for a study by a label: as many as the job file names hosts.
 
-On this machine hosts are emulated; on a cluster they are real ones. So one experiment file, whose variants
-lie on one host, on five, or on five and five others, means the same on both.
+On this machine hosts are emulated; on a cluster they are real nodes. So an experiment file whose variants use
+one host, five hosts, or five hosts and five others, means the same on both.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from paceline.scheduling import eligibility
 from paceline.services.cluster import admissions
 
 KEY = "paceline.dev/experiment"
-#: The API takes no longer value of a label.
+#: The longest label value that the API accepts.
 _LONGEST = 63
 
 
 def holder(namespace: str, study: str) -> str:
-    """Return the value of the label: whose the nodes are."""
+    """Return the value of the label, which names the study that holds the nodes."""
     return f"{study}.{namespace}"[:_LONGEST].rstrip("-.")
 
 
 async def lend(cluster: Cluster, namespace: str, spec: JobSpec, held_by: str) -> JobSpec:
-    """Label as many nodes as a job has hosts, and none besides; return the job, confined to them.
+    """Label exactly as many nodes as a job has hosts; return the job, confined to these nodes.
 
-    Nodes that are open to the job and belong to no other study are taken, those with most free cores first;
-    of equal ones always the same, so that variants of a study differ in nothing else.
+    The nodes are chosen from those that are open to the job and held by no other study, with the most free
+    cores first. Ties are broken by name, so that the variants of a study differ in nothing else.
 
     Raises:
-        EngineError: there are not as many such nodes.
-        ClusterError: the cluster cannot be looked at, or its nodes may not be labelled.
+        EngineError: there are not enough such nodes.
+        ClusterError: the cluster cannot be read, or its nodes may not be labelled.
     """
     nodes = (await admissions.look(cluster, namespace)).nodes
     chosen = _chosen(nodes, spec, held_by)
@@ -48,7 +48,7 @@ async def give_back(cluster: Cluster, held_by: str) -> None:
     """Take the label from every node that has it.
 
     Raises:
-        ClusterError: the cluster does not let it.
+        ClusterError: the cluster refuses it.
     """
     labelled = await cluster.list(kinds.NODES, selector=f"{KEY}={held_by}")
     for each in labelled.objects:

@@ -1,7 +1,7 @@
-"""What is measured of pods from outside, where their agents are silent: by cAdvisor, and of GPUs by DCGM.
+"""Measures pods from outside, where their agents are silent: with cAdvisor, and GPUs with DCGM.
 
-The two measure different things, so what they say of a pod is one reading. A node or an exporter that does
-not answer, or may not be asked, costs its own turn alone.
+The two measure different things, so their measurements of a pod are merged into one reading. If a node or an
+exporter does not answer, or may not be asked, only its own pods go without a reading.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from paceline.sources import cadvisors, gpus, readings
 from paceline.sources.readings import Pod, PodReading
 
 AT_ONCE = 16
-#: What has not answered by then is asked again the next time.
+#: A node or exporter that has not answered within this time is asked again at the next `measure`.
 ANSWER_SECONDS = 15.0
 
 
 class OutsideMeasurements:
-    """Measures any number of pods of jobs, each time since the last time.
+    """Measures any number of pods of jobs, each over the time since its last reading.
 
     Args:
         cluster: where the pods are.
         clock: Unix seconds.
-        exporters: the namespace whose pods are believed when they say that they are DCGM's exporters; None:
-            none is. Each is believed for the pods of its own node alone.
+        exporters: the only namespace whose pods are trusted as DCGM exporters; None: no pod is trusted. An
+            exporter is trusted only for the pods of its own node.
 
     Attributes:
-        troubles: what could not be read the last time, and why, by what was asked.
+        troubles: the error messages of the last `measure`, by the node or exporter that was asked.
     """
 
     def __init__(self, cluster: Cluster, clock: Callable[[], float], *, exporters: str | None) -> None:
@@ -45,7 +45,7 @@ class OutsideMeasurements:
         self._gate = asyncio.Semaphore(AT_ONCE)
 
     async def measure(self, pods: Iterable[Object]) -> dict[Pod, Sample]:
-        """Return a sample of each of the pods, as the API has them, that was read before and has news."""
+        """Return a sample of each of the given pods that was read before and has a newer reading now."""
         self.troubles = {}
         attempts: dict[Pod, tuple[ReplicaId, int]] = {}
         nodes: dict[str, set[Pod]] = {}

@@ -1,4 +1,4 @@
-"""What bounds a team's namespace on a cluster, and how much of that is taken."""
+"""The limits of a team's namespace on a cluster, and how much of them is used."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def look(cluster: Cluster, namespace: str) -> QuotaUses:
     """Return the quotas and queues of a namespace.
 
     Raises:
-        ClusterError: the cluster cannot be looked at, for another reason than that it is not allowed.
+        ClusterError: the cluster cannot be read, for another reason than a missing right.
     """
     items: list[QuotaUse] = []
     unknown: list[str] = []
@@ -29,7 +29,7 @@ async def look(cluster: Cluster, namespace: str) -> QuotaUses:
 
 
 async def _local_queues(cluster: Cluster, namespace: str) -> list[Object]:
-    """Return the queues of Kueue; where it is not installed there are none."""
+    """Return the local queues of Kueue; none if Kueue is not installed."""
     for kind in (kinds.LOCAL_QUEUES, kinds.OLD_LOCAL_QUEUES):
         try:
             return (await cluster.list(kind, namespace=namespace)).objects
@@ -71,7 +71,7 @@ def _queue(queue: Object) -> QuotaUse:
 
 
 def _unit(resource: str) -> QuotaUnit:
-    """Return what a resource is counted in, by its name, such as ``limits.memory``."""
+    """Return the unit of a resource, from its name, such as ``limits.memory``."""
     if resource.startswith("count/"):
         return QuotaUnit.COUNT
     last = resource.rpartition(".")[2]
@@ -82,7 +82,7 @@ def _unit(resource: str) -> QuotaUnit:
 
 
 def _amount(quantity: Any) -> float | None:
-    """Return a quantity as a number; None: there is none, or it is not one."""
+    """Return a quantity as a number; None: it is missing or is not a number."""
     try:
         return None if quantity is None else float(quantities.parse_quantity(quantity))
     except ValueError:

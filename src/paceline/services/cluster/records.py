@@ -1,4 +1,4 @@
-"""What an operator keeps of a job, as the status of its resource: for people, and to go on from."""
+"""The state that the operator keeps of a job in its resource's status: for users, and to continue from it."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.rendering.labels import given
 
 Object = Mapping[str, Any]
-#: Of what `status` writes. An older operator leaves jobs of a later version alone.
+#: The version of the format that `status` writes. An older operator does not touch jobs of a later version.
 VERSION = 1
-#: The condition of a job that its operator leaves alone, for it cannot read where the job stands.
+#: The condition of a job that the operator does not touch because it cannot read the job's status.
 UNREADABLE = "StatusUnreadable"
 _LONGEST_REASON = 500
 _HINT = "a job is left alone until its status can be read: use at least the version of Paceline that wrote it"
-#: What holds of a job in which phases; as `kubectl wait` takes it.
+#: The conditions of a job, for `kubectl wait`, and the phases in which each is true.
 _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
     "Running": (JobPhase.RUNNING,),
     "Succeeded": (JobPhase.SUCCEEDED,),
@@ -33,9 +33,9 @@ _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
 
 
 class UnreadableStatus(EngineError):
-    """A newer operator, or a user by hand, wrote a status from which this operator cannot go on.
+    """A newer operator, or a user by hand, wrote a status that this operator cannot continue from.
 
-    To begin such a job anew would be to train twice, and to lose where it stands.
+    Starting such a job again would train it twice and lose its state.
     """
 
     def __init__(self, job: str, why: str) -> None:
@@ -44,12 +44,13 @@ class UnreadableStatus(EngineError):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """All that an operator has to know of a job to go on.
+    """All that the operator has to know of a job to continue it.
 
     Attributes:
-        places: the node that each replica was promised, where it was.
-        resumed: the last wish to resume that was answered.
-        changed: the last wish to go on with another spec that was answered.
+        progress: the state of the job, and its timers.
+        places: the node that each replica was promised, if it was promised one.
+        resumed: the last value of the resume annotation that was acted on.
+        changed: the last value of the change annotation that was acted on.
     """
 
     progress: ReconcileProgress
@@ -59,7 +60,7 @@ class JobRecord:
 
     @property
     def state(self) -> JobState:
-        """Return the state of the job."""
+        """The state of the job."""
         return self.progress.state
 
 
@@ -77,15 +78,15 @@ def status(
     message: str = "",
     notes: Sequence[str] = (),
 ) -> Object:
-    """Return the status of a job; None marks what is no more.
+    """Return the status of a job as a merge patch; None removes a field.
 
     Args:
-        record: where it stands.
+        record: the record of the job.
         before: its status until now.
-        generation: which version of its spec was looked at.
+        generation: the generation of the spec that was acted on.
         now: Unix seconds.
-        message: what to say when the state itself has nothing to say.
-        notes: what else people should know; what was known before stays known.
+        message: the message to use if the state has none.
+        notes: notes for users, added to those of the status before.
     """
     state = record.state
     wanted = [each for each in state.replicas if state.spec.has(each.replica)]
@@ -117,7 +118,7 @@ def status(
 
 
 def refused(before: Object, *, generation: int, message: str) -> Object:
-    """Return the status of a job whose spec is wrong, so that there is no record of it."""
+    """Return the status of a job whose spec is wrong, and which therefore has no record."""
     return {
         **dict.fromkeys(before),
         "version": VERSION,
@@ -128,10 +129,10 @@ def refused(before: Object, *, generation: int, message: str) -> Object:
 
 
 def read(found: Object, spec: JobSpec) -> JobRecord | None:
-    """Return the record that a status holds; None when it holds none.
+    """Return the record that a status holds; None if it holds none.
 
     Raises:
-        UnreadableStatus: it is not as `status` writes it.
+        UnreadableStatus: the status is not in the format that `status` writes.
     """
     version = found.get("version", VERSION)
     if version != VERSION:
@@ -146,7 +147,7 @@ def read(found: Object, spec: JobSpec) -> JobRecord | None:
 
 
 def _check_not_begun(found: Object) -> None:
-    """Let a status without replicas pass if its job has not begun, or could not.
+    """Check that the job of a status without replicas has not begun, or could not begin.
 
     Raises:
         ValueError: the job has begun.
@@ -157,7 +158,7 @@ def _check_not_begun(found: Object) -> None:
 
 
 def unreadable(before: Object, error: UnreadableStatus, *, now: float) -> Object:
-    """Return what to change of a status that cannot be read: one condition says so, the rest stays."""
+    """Return the change to a status that cannot be read: one condition reports it, the rest stays."""
     conditions = before.get("conditions")
     kept = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
     old = next((each for each in kept if each.get("type") == UNREADABLE), {})
@@ -172,7 +173,7 @@ def unreadable(before: Object, error: UnreadableStatus, *, now: float) -> Object
 
 
 def trouble(found: Object) -> str:
-    """Return why an operator leaves a job alone; empty when it does not."""
+    """Return why the operator does not touch a job; empty if it does."""
     told = (each for each in found.get("conditions") or () if each.get("type") == UNREADABLE)
     return next((each.get("message", "") for each in told if each.get("status") == "True"), "")
 
@@ -183,7 +184,7 @@ def _read(found: Object, spec: JobSpec) -> JobRecord:
     wanted = initial(spec).replicas
     replicas = [_read_replica(known.get(each.replica), each) for each in wanted]
     former = [_read_replica(known[each], ReplicaState(replica=each)) for each in known if not spec.has(each)]
-    # One that lives without a role is no former one: the spec that it began by is lost.
+    # A live replica whose role the spec no longer has is left out: the spec that it began with is lost.
     replicas += [each for each in former if spec.role(each.replica.role) or each.phase.is_final]
     state = JobState(
         spec=spec,
@@ -204,7 +205,7 @@ def _read(found: Object, spec: JobSpec) -> JobRecord:
 
 
 def _scaled(spec: JobSpec, found: Object) -> JobSpec:
-    """Return the job with the workers that it has now; its spec is from when replicas last began."""
+    """Return the spec with the number of workers in the status, which may differ from the spec's number."""
     worker, workers, most = spec.role(Role.WORKER), found.get("workers"), found.get("maxWorkers")
     if worker is None or not workers or (workers, most) == (worker.replicas, worker.most_replicas):
         return spec

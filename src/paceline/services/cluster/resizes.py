@@ -1,7 +1,7 @@
-"""Replicas of a cluster that get other limits while they run: what is checked, and how it is asked for.
+"""Changes the limits of running replicas on a cluster: checks a resize, and requests it from the operator.
 
-For good, it is a change of the job's spec; for a time, an annotation beside it. The operator does the rest
-(`operators.executions`), and goes on with it even if the caller is gone by then.
+A permanent resize is a change of the job's spec, a temporary one an annotation. The operator does the rest
+(`operators.executions`), and completes it even if the caller is gone by then.
 """
 
 from __future__ import annotations
@@ -38,33 +38,33 @@ from paceline.stores import encodings
 if TYPE_CHECKING:
     from paceline.services.cluster.job_objects import JobObjects
 
-#: For so long after it was said last.
+#: How long a process's claim to change a job (`CHANGING`) holds after it was last renewed.
 LEASE_SECONDS = 60.0
-#: An operator looks at a job at once when its resource changes; a kubelet takes some seconds, often four.
+#: The operator looks at a job as soon as its resource changes; a kubelet takes some seconds, often four.
 ANSWER_SECONDS = 60.0
 POLL_SECONDS = 0.5
 _WAITING = "kubectl get pods --all-namespaces --field-selector=status.phase=Pending"
-#: Parts of a job's spec that say what its replicas have.
+#: The parts of a job's spec that set the sizes of its replicas.
 _SIZES = ("roles", "overrides")
 _SINCE = "Kubernetes resizes pods since 1.33 (beta) and 1.35 (stable)"
 
 
 def check(objects: JobObjects, spec: JobSpec, hosts: Mapping[ReplicaId, str], resize: Resize) -> None:
-    """Let a resize pass that the cluster can give now.
+    """Check that the cluster can make a resize now.
 
     Args:
-        objects: those of the namespace.
-        spec: the job as it is.
+        objects: the objects of the namespace.
+        spec: the current spec of the job.
         hosts: the node of each replica.
-        resize: what is asked for.
+        resize: the requested sizes.
 
     Raises:
-        EngineError: the cluster does not resize pods, or a node has not as much, or not at the moment.
-        ClusterError: the cluster does not say.
+        EngineError: the cluster does not resize pods, or a node is too small or does not have enough free.
+        ClusterError: the cluster does not answer.
     """
     check_version(objects)
     nodes = {}
-    with contextlib.suppress(ClusterError):  # Who may not look at nodes finds out by trying.
+    with contextlib.suppress(ClusterError):  # A user who may not read nodes finds out by trying.
         nodes = {node.name: node for node in objects.cluster_state().nodes}
     for replica in resizings.targets(spec, resize):
         node = nodes.get(hosts.get(replica, ""))
@@ -74,10 +74,10 @@ def check(objects: JobObjects, spec: JobSpec, hosts: Mapping[ReplicaId, str], re
 
 
 def check_version(objects: JobObjects) -> None:
-    """Let a cluster pass that resizes pods.
+    """Check that the cluster resizes pods.
 
     Raises:
-        EngineError: it does not.
+        EngineError: the cluster does not resize pods.
     """
     known = json.loads(objects.do(objects.cluster.read("/api/v1", limit_bytes=NAMES_BYTES)))
     if not any(each.get("name") == "pods/resize" for each in known.get("resources") or ()):
@@ -85,13 +85,13 @@ def check_version(objects: JobObjects) -> None:
 
 
 def check_returns(objects: JobObjects) -> None:
-    """Let a cluster pass on which nothing waits for CPU: such a pod may take what is cut, and keep it.
+    """Check that no pod of the cluster waits for CPU: such a pod might take the CPU that is cut, and keep it.
 
     Raises:
-        Conflict: some pod does.
+        Conflict: a pod waits for CPU.
     """
     waiting: tuple[str, ...] = ()
-    with contextlib.suppress(ClusterError):  # Who may not look at all pods finds out by trying.
+    with contextlib.suppress(ClusterError):  # A user who may not read all pods finds out by trying.
         waiting = objects.cluster_state().short_of_cpu
     if waiting:
         others = f" and {len(waiting) - 1} more" if len(waiting) > 1 else ""
@@ -137,12 +137,12 @@ def _amount(what: str, amount: int) -> str:
 
 
 def _check_static(objects: JobObjects, replica: ReplicaId, node: str, spec: JobSpec) -> None:
-    """Refuse what a kubelet with a static CPU manager would: a pod whose requests equal its limits."""
+    """Refuse to resize a pod whose requests equal its limits if its node has a static CPU manager."""
     role = spec.role_of(replica)
     is_guaranteed = role.cpu_cores is None or round(role.cpu_cores * 1000) == role.requested_millicores
     if not is_guaranteed or role.cpu_cores is None:
         return
-    with contextlib.suppress(ClusterError, ValueError):  # What is not known is found out by trying.
+    with contextlib.suppress(ClusterError, ValueError):  # If it is not known, the user finds out by trying.
         manager = objects.do(cpu_managers.read(objects.cluster, node))
         if manager.is_static:
             raise EngineError(
@@ -152,7 +152,7 @@ def _check_static(objects: JobObjects, replica: ReplicaId, node: str, spec: JobS
 
 
 def patch_of(spec: JobSpec, resize: Resize) -> dict[str, Any]:
-    """Return what makes a resize of a job's resource when it is merged into that (RFC 7386)."""
+    """Return the merge patch (RFC 7386) of the job's resource that makes a resize."""
     patch: dict[str, Any] = {}
     for change in resizings.changes(spec, resize):
         place = patch
@@ -164,21 +164,21 @@ def patch_of(spec: JobSpec, resize: Resize) -> dict[str, Any]:
 
 
 def resize(objects: JobObjects, name: str, spec: JobSpec, resize: Resize) -> None:
-    """Change the spec of a job, and wait until its replicas have what it says then.
+    """Change the spec of a job, and wait until its replicas have the new sizes.
 
-    What the cluster does not give is put back.
+    If the cluster does not make the resize, the old sizes are put back into the spec.
 
     Args:
-        objects: those of the namespace.
+        objects: the objects of the namespace.
         name: the job.
-        spec: it as it is.
-        resize: what is asked for.
+        spec: the current spec of the job.
+        resize: the requested sizes.
 
     Raises:
-        Conflict: it ends meanwhile.
-        EngineError: the cluster does not give it.
+        Conflict: the job ends meanwhile.
+        EngineError: the cluster does not make the resize.
         WaitTimeout: the operator or a kubelet does not answer.
-        ClusterError: the cluster refuses it.
+        ClusterError: the cluster refuses the change.
     """
     last = _last_event(objects, name)
     before = objects.resource(name)["spec"]
@@ -193,7 +193,7 @@ def resize(objects: JobObjects, name: str, spec: JobSpec, resize: Resize) -> Non
 
 
 def resize_for(objects: JobObjects, name: str, spec: JobSpec, resize: Resize, *, seconds: float) -> None:
-    """Have replicas of a job have something else for so long (raises as `resize`)."""
+    """Resize replicas of a job for a number of seconds (raises as `resize`)."""
     wanted = resizings.adjustments(spec, resize, until=objects.clock() + seconds)
     try:
         adjust(objects, name, wanted)
@@ -203,13 +203,13 @@ def resize_for(objects: JobObjects, name: str, spec: JobSpec, resize: Resize, *,
 
 
 def adjust(objects: JobObjects, name: str, wanted: Sequence[Adjustment]) -> float:
-    """Leave what replicas of a job are to have for a time, and wait until they have it; return when.
+    """Annotate a job with adjustments, and wait until its replicas have them; return when (Unix seconds).
 
     Raises:
-        Conflict: it ends meanwhile.
-        EngineError: the cluster does not give it.
+        Conflict: the job ends meanwhile.
+        EngineError: the cluster does not make the adjustments.
         WaitTimeout: the operator or a kubelet does not answer.
-        ClusterError: the cluster refuses it.
+        ClusterError: the cluster refuses the change.
     """
     now, last = objects.clock(), _last_event(objects, name)
     for resource in _tries(objects, name):
@@ -225,12 +225,12 @@ def _last_event(objects: JobObjects, name: str) -> int:
 
 
 def _wait(objects: JobObjects, name: str, last: int) -> float:
-    """Wait until the pods of a job have what its resource says; return when (Unix seconds).
+    """Wait until the pods of a job have the sizes that its resource asks for; return when (Unix seconds).
 
     Args:
-        objects: those of the namespace.
+        objects: the objects of the namespace.
         name: the job.
-        last: the number of the last event before that was changed.
+        last: the number of the last event before the change.
     """
     deadline = time.monotonic() + ANSWER_SECONDS
     while time.monotonic() < deadline:
@@ -251,13 +251,13 @@ def _wait(objects: JobObjects, name: str, last: int) -> float:
 
 
 def _is_looked_at(resource: Object) -> bool:
-    """Whether the operator has seen the spec of a job as it is now."""
+    """Return whether the operator has seen the current spec of a job."""
     status = resource.get("status") or {}
     return bool(status.get("observedGeneration") == resource["metadata"].get("generation"))
 
 
 def _state(resource: Object, now: float) -> JobState | None:
-    """Return where a job stands, with what its replicas are to have for a time; None: it has not begun."""
+    """Return the state of a job, with the adjustments of its replicas; None: it has not begun."""
     record = records.read(resource.get("status") or {}, custom_resources.job_spec(resource))
     if record is None:
         return None
@@ -265,7 +265,7 @@ def _state(resource: Object, now: float) -> JobState | None:
 
 
 def _have_size(state: JobState, found: Iterable[tuple[tuple[ReplicaId, int], Object]]) -> bool:
-    """Whether the pods of a job have what their replicas may take now."""
+    """Return whether the pods of a job have the sizes that their replicas are allowed now."""
     for (replica, attempt), pod in found:
         own = state.replica(replica)
         if own is None or own.attempt != attempt or own.phase is not ReplicaPhase.RUNNING:
@@ -278,7 +278,7 @@ def _have_size(state: JobState, found: Iterable[tuple[tuple[ReplicaId, int], Obj
 
 @contextlib.contextmanager
 def changing(objects: JobObjects, name: str, doing: str) -> Iterator[None]:
-    """Keep others from changing a job: its resource says who does, and until when that is to be believed.
+    """Keep others from changing a job: its resource names the process that changes it, and until when.
 
     Raises:
         Conflict: another process changes it.
@@ -288,7 +288,7 @@ def changing(objects: JobObjects, name: str, doing: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with contextlib.suppress(ClusterError):  # It ends by itself.
+        with contextlib.suppress(ClusterError):  # The claim expires by itself.
             objects.patch(name, {"metadata": {"annotations": {CHANGING: None}}})
 
 
@@ -302,7 +302,7 @@ def _take(objects: JobObjects, name: str, doing: str) -> None:
 
 
 def _renewed(resource: Object, now: float) -> Mapping[str, str]:
-    """Return what says again that a job is being changed; empty: it is not, or by another process."""
+    """Return the renewed claim of this process to change a job; empty: this process has no claim."""
     _, who, what = _changer(resource)
     return {CHANGING: _signed(what, now)} if who == _myself() else {}
 
@@ -316,7 +316,7 @@ def _signed(doing: str, now: float) -> str:
 
 
 def _changer(resource: Object) -> tuple[float, str, str]:
-    """Return until when a job is being changed (Unix seconds), by whom, and how."""
+    """Return until when a job is being changed (Unix seconds), by which process, and how."""
     text = (resource["metadata"].get("annotations") or {}).get(CHANGING, "")
     until, _, rest = text.partition(" ")
     who, _, what = rest.partition(" ")
@@ -324,14 +324,14 @@ def _changer(resource: Object) -> tuple[float, str, str]:
 
 
 def _tries(objects: JobObjects, name: str) -> Iterator[Object]:
-    """Yield a job's resource as it is, again and again: others may change it meanwhile."""
+    """Yield the current resource of a job for each try: others may change it between two tries."""
     for _ in range(20):
         yield objects.resource(name)
     raise Conflict(f"{name} is changed all the time", "try again")
 
 
 def _annotate(objects: JobObjects, resource: Object, annotations: Mapping[str, str]) -> bool:
-    """Set annotations of a resource; return whether it was still as it was read."""
+    """Set annotations of a resource if it was not changed since it was read; return whether they were set."""
     metadata = resource["metadata"]
     changes = {"resourceVersion": metadata["resourceVersion"], "annotations": annotations}
     try:

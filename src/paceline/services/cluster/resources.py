@@ -1,4 +1,4 @@
-"""Jobs of a cluster as values, from their resources, their pods and what the cluster was told of them."""
+"""Reads jobs of a cluster as values, from their resources, their pods and their Kubernetes events."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from paceline.specs.job_file import custom_resources
 
 
 def run(resource: Object) -> Run:
-    """Return a job.
+    """Return the run of a job.
 
     Raises:
-        InvalidInput: its spec is wrong.
+        InvalidInput: the spec of the job is wrong.
     """
     spec, status = custom_resources.job_spec(resource), resource.get("status") or {}
     namespace, name = resource["metadata"]["namespace"], resource["metadata"]["name"]
@@ -57,7 +57,7 @@ def summary(resource: Object) -> RunSummary:
 
 
 def replicas(job: str, known: JobRecord, pods: Iterable[Object]) -> list[ReplicaRow]:
-    """Return the replicas of a job as the operator knows them, with where their pods are."""
+    """Return the replicas of a job from the operator's record, with the nodes and addresses of their pods."""
     by_name = {pod["metadata"]["name"]: pod for pod in pods}
     rows = []
     for each in known.state.replicas:
@@ -77,7 +77,7 @@ def replicas(job: str, known: JobRecord, pods: Iterable[Object]) -> list[Replica
 
 
 def event(told: Object) -> JobEvent:
-    """Return what happened to a job, from what the cluster was told of it."""
+    """Return the event of a job from a Kubernetes event."""
     replica, attempt = sights.attempt_of(told) or (None, None)
     message = told.get("message", "").removeprefix(f"{replica}: ")
     kind = re.sub(r"(?<!^)(?=[A-Z])", "-", told["reason"]).lower()
@@ -91,7 +91,7 @@ def event(told: Object) -> JobEvent:
 
 
 def _model(resource: Object) -> str:
-    """Return which model a job trains; read as it stands, for to check a whole spec takes a list too long."""
+    """Return which model a job trains, without checking the whole spec, which is too slow for a list."""
     spec = resource.get("spec") or {}
     try:
         roles = spec.get("roles") or {}
@@ -99,5 +99,5 @@ def _model(resource: Object) -> str:
         label = (resource["metadata"].get("labels") or {}).get(trained_models.LABEL)
         command = role.get("command") or spec.get("command") or ()
         return trained_models.name(label, [str(word) for word in command], spec.get("training") or {})
-    except (AttributeError, TypeError):  # It is no job.
+    except (AttributeError, TypeError):  # The spec is malformed.
         return ""

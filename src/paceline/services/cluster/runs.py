@@ -1,8 +1,9 @@
-"""Runs of a store that are jobs of a cluster: named, kept up with their resources, found again.
+"""Runs of a store that are jobs of a cluster: names them, updates them from their resources, finds them.
 
-Two namespaces may have jobs of one name, and a name may be used again when a job or its namespace was
-deleted. So a run is named by the namespace and its identity, the job's name and its resource's identity. A
-name means its newest run. A namespace sees nothing of one that had its name before.
+Two namespaces may have jobs of the same name, and a name may be used again after a job or its namespace was
+deleted. So the name of a run consists of the namespace's name and uid, and the job's name and its resource's
+uid. A job's name stands for its newest run. A namespace does not see the runs of an earlier namespace of the
+same name.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ DELETED = "its TrainingJob was deleted"
 
 
 def scope_of(namespace: Object) -> str:
-    """Return how the names of a namespace's runs begin in a store."""
+    """Return the prefix of the names that a namespace's runs have in a store."""
     metadata = namespace["metadata"]
     return f"{metadata['name']}.{metadata['uid']}/"
 
@@ -46,9 +47,9 @@ def folder(home: Path, run: str) -> Path:
 
 
 def progress(resource: Object) -> dict[str, Any]:
-    """Return how far a job is by its resource: the fields of `Run` and of `RunSummary` that say it.
+    """Return the progress of a job, from its resource, as fields of `Run` and of `RunSummary`.
 
-    A phase that only a newer Paceline knows is shown as running: who presumes that it lives does it no harm.
+    A phase that only a newer Paceline knows is shown as running: to presume that a job lives does it no harm.
     """
     status = resource.get("status") or {}
     phase, trouble = status.get("phase", JobPhase.PENDING), records.trouble(status)
@@ -64,16 +65,16 @@ def progress(resource: Object) -> dict[str, Any]:
 
 
 def find(store: Store, scope: str, name: str, uid: str = "") -> Run:
-    """Return the newest run of a job, or that of the resource with an identity.
+    """Return the newest run of a job, or the run of the resource with the given uid.
 
     Args:
         store: the store.
-        scope: that of the namespace.
+        scope: the scope of the namespace.
         name: the job.
-        uid: the identity of its resource.
+        uid: the uid of its resource; empty: any.
 
     Raises:
-        NotFound: the store has none.
+        NotFound: the store has no such run.
         StoreError: the store cannot be read.
     """
     found = [store.get_run(each) for each in store.run_names_like(f"{scope}{name}/{uid}")]
@@ -86,18 +87,18 @@ def find(store: Store, scope: str, name: str, uid: str = "") -> Run:
 
 
 def keep(store: Store, name: str, resource: Object, spec: JobSpec, home: Path, *, now: float) -> None:
-    """Make a store know a job as it is now, and what has happened to it since.
+    """Store the current state of a job, and the events since it was last stored.
 
     Args:
         store: the store.
-        name: of its run there.
+        name: the name of its run in the store.
         resource: the job.
-        spec: what it asks for.
+        spec: the spec of the job.
         home: where files of runs are kept.
         now: Unix seconds.
 
     Raises:
-        UnreadableStatus: it cannot be read where it stands.
+        UnreadableStatus: the status of the job cannot be read.
         StoreError: the store cannot be written.
     """
     status = resource.get("status") or {}
@@ -113,7 +114,7 @@ def keep(store: Store, name: str, resource: Object, spec: JobSpec, home: Path, *
         )  # fmt: skip
         try:
             store.create_run(run, before)
-        except Conflict:  # another process was quicker
+        except Conflict:  # Another process was quicker.
             before = store.load_state(name)
     _settle(store, name, resource, now)
     if state == before:
@@ -126,17 +127,17 @@ def keep(store: Store, name: str, resource: Object, spec: JobSpec, home: Path, *
 
 
 def _settle(store: Store, name: str, resource: Object, now: float) -> None:
-    """Note that a job goes on with the spec that it was asked to, when its operator says so."""
+    """Note that a job has been continued with a changed spec, once the operator's status says so."""
     asked = (resource["metadata"].get("annotations") or {}).get(CHANGE)
     if asked and asked == (resource.get("status") or {}).get("changed"):
-        waiting = store.waiting_relay(name)  # Jobs are kept each second: only what waits is written.
-        with contextlib.suppress(ValueError):  # Not written by Paceline: nothing is noted of that.
+        waiting = store.waiting_relay(name)  # This runs every second: write only if a relay waits.
+        with contextlib.suppress(ValueError):  # Paceline did not write this value, so nothing is noted.
             if waiting is not None and waiting.asked_at <= float(asked):
                 store.settle_relay(name, at=now)
 
 
 def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:
-    """Return what people want to know of a change: replicas that ended, and where the job got to."""
+    """Return the events of a change of state: replicas that ended, and a new phase of the job."""
     found = []
     for each in after.replicas:
         old = before.replica(each.replica)
@@ -154,12 +155,12 @@ def happened(before: states.JobState, after: states.JobState, *, at: float) -> l
 def end_all_but(
     store: Store, present: Collection[str], *, namespaces: Collection[str] | None, now: float
 ) -> None:
-    """Say of the runs whose resources are gone that they have ended.
+    """Mark the runs whose resources are gone as ended.
 
     Args:
         store: the store.
         present: the names of the runs that have a resource.
-        namespaces: the only ones that were looked at; None: all.
+        namespaces: the namespaces that were read, to which this is limited; None: all.
         now: Unix seconds.
     """
     for run in _of(store, namespaces):
@@ -172,7 +173,7 @@ def end_all_but(
 def forget_old(
     store: Store, present: Collection[str], *, namespaces: Collection[str] | None, before: float
 ) -> None:
-    """Remove the runs, with their files, that ended earlier (Unix seconds) and have no resource any more."""
+    """Remove the runs without a resource that ended before ``before`` (Unix seconds), with their files."""
     for run in _of(store, namespaces):
         if run.name not in present and run.finished_at is not None and run.finished_at < before:
             shutil.rmtree(run.directory, ignore_errors=True)

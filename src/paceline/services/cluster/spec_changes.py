@@ -1,8 +1,7 @@
-"""Jobs of a cluster that go on from their last checkpoint as another job file has them.
+"""Continues jobs of a cluster from their last checkpoint with another job file.
 
-The wish is a value of an annotation beside the other spec, in one patch, so it is made once or not at all.
-The operator ends the job for it and brings it back; what it brought is measured where the operator keeps what
-there was.
+The request is an annotation, set in the same patch as the new spec, so it is made once or not at all. The
+operator ends the job and resumes it; the effect of the change is measured in the operator's store.
 """
 
 from __future__ import annotations
@@ -26,17 +25,17 @@ if TYPE_CHECKING:
 
 
 def change(objects: JobObjects, run: Run, source: str) -> None:
-    """Let a job go on as another job file has it; where there is no room for that it waits.
+    """Continue a job with another job file; it waits if there is no room for it.
 
     Args:
-        objects: those of its namespace.
-        run: the job; one that has ended can be resumed.
+        objects: the objects of its namespace.
+        run: the job; if it has ended, it must be resumable.
         source: the job file.
 
     Raises:
-        Conflict: it is being changed already.
+        Conflict: the job is being changed already.
         InvalidInput: the job file is wrong, lacks what Kubernetes needs, or runs something else.
-        ClusterError: the cluster refuses it.
+        ClusterError: the cluster refuses the change.
     """
     name, spec = run.name, successors.successor(run, source)
     manifests.check(spec)
@@ -51,7 +50,7 @@ def change(objects: JobObjects, run: Run, source: str) -> None:
 
 
 def _patch(objects: JobObjects, resource: Object, wanted: Object, annotations: Mapping[str, str]) -> None:
-    """Give a job another spec if its spec is still as it was read; its status may change meanwhile."""
+    """Give a job another spec if its spec was not changed since it was read; its status may have changed."""
     name = resource["metadata"]["name"]
     changes = {"spec": merge_patch(resource["spec"], wanted)}
     version = resource["metadata"]["resourceVersion"]
@@ -73,13 +72,13 @@ def _patch(objects: JobObjects, resource: Object, wanted: Object, annotations: M
 
 
 def _asked(resource: Object) -> tuple[Any, ...]:
-    """Return what users have asked of a job."""
+    """Return what users have requested of a job: its spec, and the values of two annotations."""
     annotations = resource["metadata"].get("annotations") or {}
     return resource["spec"], annotations.get(CHANGE), annotations.get(RESUME)
 
 
 def _known(objects: JobObjects, name: str, resource: Object) -> Found | None:
-    """Return the job where an operator keeps it; None: it does not, or not yet."""
+    """Return the run of the job in the operator's store; None: it is not there, or not yet."""
     if objects.measurements.has_store:
         with contextlib.suppress(NotFound):
             return objects.measurements.kept(objects.scope(), name, resource)
@@ -87,7 +86,7 @@ def _known(objects: JobObjects, name: str, resource: Object) -> Found | None:
 
 
 def merge_patch(before: Any, after: Any) -> Any:
-    """Return what makes one JSON value of another when it is merged into that (RFC 7386)."""
+    """Return the merge patch (RFC 7386) that turns the JSON value ``before`` into ``after``."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return after
     gone = dict.fromkeys(before.keys() - after.keys())

@@ -1,4 +1,4 @@
-"""The resource of a job as a submit makes it: one for each key, with its folder of code beside it."""
+"""Creates the resource of a submitted job, once per submit key, and a config map for its folder of code."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from paceline.rendering.surroundings import Surroundings
 from paceline.services import packed_folders
 from paceline.specs.job_file import custom_resources
 
-#: Annotations by which a submit that is made twice is known as one.
+#: Annotations by which a repeated submit is recognized.
 SUBMIT, FINGERPRINT = "paceline.dev/submit", "paceline.dev/submit-fingerprint"
 
 
 class Made(NamedTuple):
-    """What a submit makes.
+    """The objects that a submit creates.
 
     Attributes:
-        resource: of the job.
+        resource: the resource of the job.
         folder: the config map of its folder of code, which the operator ties to the job; None: it has none.
     """
 
@@ -37,22 +37,22 @@ class Made(NamedTuple):
 def made(
     spec: JobSpec, base: Path, *, name: str, namespace: str, present: Sequence[Object], submit: Submit | None
 ) -> Made:
-    """Return what a submit makes.
+    """Return the objects that a submit creates.
 
     Args:
         spec: the job.
-        base: where its relative paths begin.
-        name: what it is to be called; with a number when that is taken.
-        namespace: where it is to be.
-        present: the resources that there are.
-        submit: by which it is known again; None: by nothing.
+        base: the folder to which its paths are relative.
+        name: the wanted name; a number is added if it is taken.
+        namespace: the namespace of the job.
+        present: the existing resources of the namespace.
+        submit: the submit by which a repetition is recognized; None: repetitions are not recognized.
 
     Raises:
         InvalidInput: the job lacks what Kubernetes needs, or its folder of code cannot be carried.
     """
     packed, folder_name = packed_folders.of_job(spec, base), ""
     if packed is not None:
-        # Each job its own: that of a job which was deleted a moment ago may still be there.
+        # Each job has its own config map: the map of a job that was just deleted may still exist.
         folder_name = f"{name}-code-{secrets.token_hex(4)}"
         spec = codes.carried(spec, folder_name)
     manifests.check(spec)
@@ -70,10 +70,12 @@ def made(
 
 
 def known(present: Sequence[Object], submit: Submit | None) -> Object | None:
-    """Return what a submit made before; the API server's own lists lack nothing that it has answered.
+    """Return the resource that an earlier submit of the same key created; None: there is none.
+
+    A list from the API server contains every object whose creation it has acknowledged.
 
     Raises:
-        Conflict: something else was submitted with its key.
+        Conflict: something else was submitted with the same key.
     """
     if submit is None:
         return None
@@ -87,17 +89,17 @@ def known(present: Sequence[Object], submit: Submit | None) -> Object | None:
 
 
 async def create(cluster: Cluster, wanted: Made) -> Object:
-    """Make the config map of a folder, if there is one, and then the job; return its resource.
+    """Create the config map of a folder, if there is one, and then the job; return the job's resource.
 
     Raises:
-        ClusterError: the cluster refuses one of them, so neither is there; or it does not answer.
+        ClusterError: the cluster refuses one of the two, and neither exists; or it does not answer.
     """
     if wanted.folder is not None:
         await cluster.create(kinds.CONFIG_MAPS, wanted.folder)
     try:
         return await cluster.create(kinds.TRAINING_JOBS, wanted.resource)
     except ClusterError as error:
-        if wanted.folder is not None and error.code is not None:  # else the job may be there all the same
+        if wanted.folder is not None and error.code is not None:  # Without a code the job may exist.
             metadata = wanted.folder["metadata"]
             await cluster.delete(kinds.CONFIG_MAPS, metadata["name"], metadata["namespace"])
         raise

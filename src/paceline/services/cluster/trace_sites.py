@@ -1,4 +1,4 @@
-"""The pods of a run: their agents pass requests for traces on, and give the files."""
+"""The pods of a run as a trace site: their agents pass on requests for traces, and serve the files."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from paceline.services.cluster.agent_tokens import AgentTokens
 from paceline.services.trace_sites import replacing
 from paceline.sources import agents
 
-#: After which an agent that did not answer is asked again.
+#: How long to wait before an agent that did not answer is asked again.
 RETRY_SECONDS = 0.5
-#: Of each replica, so many files of a trace: a few attempts, each in a few forms.
+#: The most files of a trace per replica: a few attempts, each in a few formats.
 MOST_FILES = 8
 _FILE = re.compile(r"[a-z]{1,20}-[0-9]{1,6}\.[0-9]{1,6}\.[a-z]{1,20}")
 
@@ -29,15 +29,15 @@ T = TypeVar("T")
 
 
 class PodTraceSite:
-    """The pods of a run, whose agents pass requests on and give the files.
+    """The pods of a run, whose agents pass on requests for traces and serve the files.
 
     Args:
-        cluster: where they are.
-        runner: where its client lives.
-        addresses: of the agents, below the API server.
-        run: where files are brought to.
-        namespace: that of the job.
-        job: the job, whose token the agents take.
+        cluster: where the pods are.
+        runner: the event loop of the cluster's client.
+        addresses: the paths of the agents below the API server.
+        run: the folder to which files are brought.
+        namespace: the namespace of the job.
+        job: the job, whose token the agents require.
     """
 
     def __init__(
@@ -59,12 +59,12 @@ class PodTraceSite:
 
     @contextlib.contextmanager
     def asked(self, name: str) -> Iterator[None]:
-        """Ask every agent (see `TraceSite`); they take a request back by themselves."""
+        """Ask every agent for a trace (see `TraceSite`); agents withdraw the request by themselves."""
         self._ask(f"/{traced_steps.FOLDER}/{name}")
         yield
 
     def profile(self, name: str, window: traced_steps.Window) -> None:
-        """Ask every agent (see `TraceSite`)."""
+        """Ask every agent for a profile (see `TraceSite`)."""
         query = f"profile={window.milliseconds}&at={window.at:.3f}"
         self._ask(f"/{traced_steps.FOLDER}/{name}?{query}")
 
@@ -85,7 +85,7 @@ class PodTraceSite:
         return await self._tokens.asked(*self._of_job, post)
 
     def fetch(self, name: str | None = None) -> None:
-        """Bring what the agents have (see `TraceSite`)."""
+        """Bring the trace files of the agents (see `TraceSite`)."""
         self._runner.run(self._fetch(name))
 
     async def _fetch(self, name: str | None) -> None:
@@ -96,7 +96,7 @@ class PodTraceSite:
             await self._fetch_variables()
         if name is not None:
             listed = await requests.answers([self._names(at, f"/{name}") for at in self._addresses])
-            # Where pods share the folder of their run each agent has the files of all.
+            # If pods share the folder of their run, each agent has the files of all of them.
             sources = {
                 Path(file).name: at
                 for at, files in zip(self._addresses, listed, strict=True)
@@ -112,7 +112,7 @@ class PodTraceSite:
             await self._bring(f"{at}/{traced_steps.FOLDER}/{name}/{file}", path)
 
     async def _bring(self, source: str, path: Path) -> None:
-        """Write a file of an agent's, piece by piece: many are brought at once."""
+        """Write an agent's file piece by piece, since many files are brought at once."""
 
         async def bring(headers: Mapping[str, str]) -> None:
             with replacing(path) as part, part.open("wb") as file:
@@ -124,7 +124,7 @@ class PodTraceSite:
         await self._again(bring)
 
     async def _fetch_variables(self) -> None:
-        """Bring what the chief has counted; the others have nothing."""
+        """Bring the file of variables, which the chief writes; other agents may not have it."""
         path = self.run / traced_steps.VARIABLES
         await requests.answers(
             [self._bring(f"{at}/{traced_steps.VARIABLES}", path) for at in self._addresses]
@@ -143,9 +143,9 @@ class PodTraceSite:
             raise ClusterError(f"{at} answers otherwise than an agent: {answer[:80]!r}") from error
 
     async def _again(self, ask: Callable[[Mapping[str, str]], Awaitable[T]]) -> T:
-        """Ask an agent; once more if it did not answer.
+        """Ask an agent, and once more if it did not answer.
 
-        An agent that gets no core lets go, and an API server that has too much to do asks to come back.
+        An agent that gets no CPU drops the connection, and an overloaded API server answers 429.
         """
         try:
             return await self._tokens.asked(*self._of_job, ask)

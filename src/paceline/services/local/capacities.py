@@ -1,7 +1,7 @@
-"""What this machine has for jobs, and whether one more fits.
+"""The capacity of this machine for jobs, and whether another job fits.
 
-Jobs that share cores may ask for more of them than there are; then each gets less. Only cores that are for
-one replica alone, and what is larger than the machine or an emulated host, have no place.
+Jobs that share cores may together ask for more than there are; each then gets less. A job does not fit only
+if it needs more exclusive cores than are left, or if it is larger than the machine or an emulated host.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paceline.scheduling.items import total
 
 
 def node(machine: Machine, active: Iterable[JobSpec]) -> Node:
-    """Return this machine, with what the jobs that have not ended ask for."""
+    """Return this machine, with the sum of what its unfinished jobs ask for."""
     return Node(
         name=socket.gethostname(),
         allocatable=Resources(millicores=1000 * len(machine.cores), memory_bytes=machine.memory_bytes),
@@ -31,7 +31,7 @@ def node(machine: Machine, active: Iterable[JobSpec]) -> Node:
 
 
 def fit(spec: JobSpec, machine: Machine, others: Sequence[RunFolder]) -> Fit:
-    """Return whether a job has a place beside the unfinished jobs of ``others``."""
+    """Return whether a job fits beside the unfinished jobs of ``others``."""
     workers = spec.role(Role.WORKER)
     try:
         plan = layouts.seated(spec, machine, others)
@@ -47,7 +47,7 @@ def fit(spec: JobSpec, machine: Machine, others: Sequence[RunFolder]) -> Fit:
 
 
 def _most_workers(spec: JobSpec, machine: Machine, others: Sequence[RunFolder]) -> int | None:
-    """Return how many workers would have a place; None: not even the others have one."""
+    """Return how many workers would fit; None: the job does not even fit without workers."""
 
     def lacks(count: int) -> bool:
         try:

@@ -1,6 +1,8 @@
-"""What this machine lets Paceline do: each check says what it found and, when something lacks, what to do.
+"""Checks of what this machine offers to Paceline.
 
-TensorFlow is looked for in a process of its own, because this one never imports it.
+Each check says what it found and, if something is missing, what to do.
+
+TensorFlow is looked for in a separate process, because this process never imports it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from paceline.stores import open_store
 
 TENSORFLOW_SECONDS = 120.0
 TOOL_SECONDS = 20.0
-#: Below this, a store and logs soon have no room.
+#: Below this much free space, the store and logs soon have no room.
 LOW_DISK_BYTES = 1 << 30
 
 Run = Callable[[Sequence[str], float], "str | None"]
@@ -33,8 +35,9 @@ def checks(home: state_dirs.Home, *, run: Run | None = None) -> Iterator[Check]:
     """Yield every check as it is done.
 
     Args:
-        home: the state folder and store to look at.
-        run: runs a program for at most so many seconds and returns what it printed; None when that failed.
+        home: the state folder and store to check.
+        run: runs a program for at most the given number of seconds and returns what it printed, or None if it
+            failed.
     """
     run = run or output_of
     yield python(sys.version_info[:3])
@@ -58,7 +61,7 @@ def python(version: tuple[int, int, int]) -> Check:
 
 
 def capacity(machine: machines.Machine) -> Check:
-    """Tell cores and memory, and what is free of them."""
+    """Report the machine's cores and memory, with the load and the free memory."""
     available = psutil.virtual_memory().available
     load = os.getloadavg()[0]
     return Check(
@@ -70,7 +73,7 @@ def capacity(machine: machines.Machine) -> Check:
 
 
 def cgroups(machine: machines.Machine) -> Check:
-    """Check whether replicas can be limited."""
+    """Check whether the resources of replicas can be limited."""
     if machine.cgroups is not None:
         controllers = ", ".join(sorted(machine.cgroups.roots))
         return Check(
@@ -87,7 +90,7 @@ def cgroups(machine: machines.Machine) -> Check:
 
 
 def namespaces(machine: machines.Machine) -> Check:
-    """Check whether emulated hosts get networks of their own."""
+    """Check whether emulated hosts can get their own networks."""
     if not machine.lacks_namespaces:
         detail = f"{', '.join(filter(None, map(shutil.which, ('ip', 'tc', 'nsenter'))))}"
         return Check(name="Emulated hosts", state=CheckState.OK, detail=f"network namespaces with {detail}")
@@ -100,7 +103,7 @@ def namespaces(machine: machines.Machine) -> Check:
 
 
 def job_ports() -> Check:
-    """Check whether other machines can be kept from the ports of jobs."""
+    """Check whether the ports of jobs are closed to other machines."""
     name, lacks = "Job ports", firewalls.lacks()
     if not lacks:
         return Check(name=name, state=CheckState.OK, detail="closed to other machines, by nftables")
@@ -113,7 +116,7 @@ def job_ports() -> Check:
 
 
 def state_folder(path: Path) -> Check:
-    """Check that runs can be kept."""
+    """Check whether runs can be stored."""
     existing = next(folder for folder in (path, *path.parents) if folder.exists())
     free = shutil.disk_usage(existing).free
     detail = f"{path}, {quantities.format_bytes(free)} free"
@@ -129,7 +132,7 @@ def state_folder(path: Path) -> Check:
 
 
 def store(url: str) -> Check:
-    """Check that the store can be opened; one in a file that is not there yet is not made."""
+    """Check whether the store can be opened; a store file that does not exist yet is not created."""
     path = Path(url.removeprefix("sqlite:///"))
     shown = str(path) if url.startswith("sqlite:///") else url.partition("://")[0]
     if url.startswith("sqlite:///") and not path.exists():
@@ -147,7 +150,7 @@ def store(url: str) -> Check:
 
 
 def tensorflow(run: Run) -> Check:
-    """Check for TensorFlow in the Python that runs Paceline."""
+    """Check whether the Python that runs Paceline has TensorFlow."""
     printed = run(
         [sys.executable, "-c", "import tensorflow; print(tensorflow.__version__)"], TENSORFLOW_SECONDS
     )
@@ -164,7 +167,7 @@ def tensorflow(run: Run) -> Check:
 
 
 def gpus(run: Run) -> Check:
-    """Check for GPUs, and the tool that measures them."""
+    """Check for GPUs and for the tool that measures them."""
     name = "GPUs"
     if shutil.which("nvidia-smi") is None:
         return Check(
@@ -182,7 +185,7 @@ def gpus(run: Run) -> Check:
 
 
 def output_of(command: Sequence[str], timeout_seconds: float) -> str | None:
-    """Return what a program prints; None when it fails or takes too long."""
+    """Return what a program prints; None if it fails or takes too long."""
     try:
         done = subprocess.run(
             list(command), capture_output=True, text=True, timeout=timeout_seconds, check=False,

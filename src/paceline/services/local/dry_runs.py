@@ -1,4 +1,4 @@
-"""What a submit would do, without doing it."""
+"""Computes what a submit would do, without doing it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from paceline.services.local.jobs import Jobs
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaPlan:
-    """What one replica would be given; a limit of None means: none."""
+    """What one replica would get; a limit of None means no limit."""
 
     replica: ReplicaId
     command: tuple[str, ...]
@@ -38,9 +38,9 @@ class JobPlan:
     """What a submit would do.
 
     Attributes:
-        name: the run's name, with a number when the job's own is taken.
+        name: the run's name, with a number if the job's own name is taken.
         cluster: addresses by role; the ports are placeholders.
-        code: where it would be fetched from; None: it is not fetched.
+        code: where the code would be fetched from; None: no code is fetched.
         missing: what this machine cannot limit or measure.
     """
 
@@ -57,8 +57,8 @@ def plan(jobs: Jobs, spec: job_values.JobSpec, *, base: Path, name: str | None =
     """Return what ``Jobs.submit`` with the same arguments would do.
 
     Raises:
-        InvalidInput: a plan of variables that the job names is wrong, or not for this job.
-        NotFound: there is no such plan, or no such folder of code.
+        InvalidInput: a variable plan that the job names is invalid, or not for this job.
+        NotFound: a variable plan or a folder of code that the job names does not exist.
         EngineError: the job does not fit this machine.
         StoreError: the store cannot be read.
     """

@@ -1,4 +1,4 @@
-"""Recordings that become jobs of a home: files from anywhere, kept whole or not at all."""
+"""Imports recordings from anywhere as jobs of a home, completely or not at all."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 
 def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: str = "") -> Run:
-    """Keep the recording of a file as a job that has ended; of what cannot be kept nothing is left behind.
+    """Import the recording in a file as a job that has ended. Nothing is left behind if that fails.
 
     Args:
         registry: the runs of the home.
         path: the file.
-        name: of the job; else its own, with a number when that is taken.
-        origin: what the file is called in the job's notes; else by its name.
+        name: the job's name; by default the recorded name, with a number if that is taken.
+        origin: what the job's notes call the file; by default its name.
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it is no recording, or says what cannot be.
+        NotFound: the file does not exist.
+        InvalidInput: the file is not a recording, or holds impossible values.
         StoreError: the home or the store cannot be written.
         PacelineError: pyarrow is not installed.
     """
@@ -58,7 +58,7 @@ def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: 
         raise InvalidInput(error.message.replace(str(path), called), hint) from error
     with _explained(called):
         recording_checks.check(found)
-        # What is found in it speaks of it by its name here.
+        # The findings use the job's name in this home.
         found = _named(_ended(found, called), registry.free_name(name or found.run.name))
         look = diagnosis_runs.of(found)
         digest = job_summaries.digest(snapshots.of(found), look)
@@ -85,10 +85,10 @@ def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: 
 
 @contextlib.contextmanager
 def _explained(called: str) -> Iterator[None]:
-    """Say of a recording that it cannot be used, whatever it is that is wrong with it.
+    """Turn any error about a recording into the statement that it cannot be imported.
 
     Raises:
-        InvalidInput: it cannot be used.
+        InvalidInput: the recording cannot be used.
         StoreError: its files cannot be written.
     """
     try:
@@ -104,7 +104,7 @@ def _explained(called: str) -> Iterator[None]:
 
 
 def _ended(recording: Recording, origin: str) -> Recording:
-    """Return a recording as of a job that has ended: one that went on has stopped when it was recorded."""
+    """Return a recording as that of an ended job: a job that ran counts as stopped when it was recorded."""
     run = recording.run
     day = time.strftime("%Y-%m-%d %H:%M", time.gmtime(recording.at))
     note = f"imported from {origin}, recorded {day} UTC where it was {run.engine} job {run.name}"
@@ -153,10 +153,10 @@ def _state(recording: Recording) -> states.JobState:
 
 
 def _fill(path: Path, recording: Recording) -> None:
-    """Make the folder of a run with what a recording has of its files.
+    """Create the folder of a run with the files that a recording contains.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the folder cannot be written.
     """
     folder = folders.RunFolder(path)
     folder.create()
@@ -164,7 +164,7 @@ def _fill(path: Path, recording: Recording) -> None:
     for each in recording.output:
         text = "".join(f"{_line(line)}\n" for line in each.lines)
         folder.log(each.replica, each.attempt).write_bytes(text.encode("utf-8", "replace"))
-    # They are of one moment, though each trainer's clock says another.
+    # The traces are of one moment, though each trainer's clock says another.
     moment = traced_steps.name_at(max((trace.at for trace in recording.traces), default=0.0))
     for trace in recording.traces:
         _write_trace(path / traced_steps.FOLDER / moment, trace)
@@ -178,7 +178,7 @@ def _line(text: str) -> str:
 
 
 def _write_trace(folder: Path, trace: traced_steps.Trace) -> None:
-    """Write a trace as the training library does, which needs pyarrow as reading does."""
+    """Write a trace in the training library's format; like reading, this needs pyarrow."""
     import pyarrow
     from pyarrow import parquet
 

@@ -1,4 +1,4 @@
-"""What keeps a job from going on on this machine: no supervisor watches it, or its disk is full."""
+"""Obstacles for a job on this machine: no supervisor watches it, or its disk is full."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
 from paceline.model.jobs.runs import JobEvent, Run
 from paceline.model.jobs.statuses import JobPhase
 
-#: A disk with less free is full: checkpoints and logs will soon not be written.
+#: A disk with less free space counts as full: soon, checkpoints and logs cannot be written.
 FULL_BYTES = 16 << 20
 
 
 def unattended(run: Run, happened: Sequence[JobEvent]) -> tuple[Evidence, ...]:
-    """Return what shows that no supervisor watches a run."""
+    """Return the evidence that no supervisor watches a run."""
     lock = RunFolder.of(run).lock
     last = [Evidence(text=f"the last that it told: {each.kind}", at=each.at) for each in happened[-1:]]
     return (
@@ -28,7 +28,7 @@ def unattended(run: Run, happened: Sequence[JobEvent]) -> tuple[Evidence, ...]:
 
 
 def has_checkpoint(run: Run) -> bool | None:
-    """Return whether anything lies in a run's folder of checkpoints; None: it cannot be looked into."""
+    """Return whether a run's checkpoint folder holds anything; None: the folder cannot be read."""
     try:
         return any(True for _ in os.scandir(RunFolder.of(run).checkpoints))
     except OSError:
@@ -36,7 +36,7 @@ def has_checkpoint(run: Run) -> bool | None:
 
 
 def full_disks(run: Run) -> list[Obstacle]:
-    """Return whether the disk of a run has no room left for its logs, samples and checkpoints."""
+    """Return an obstacle if the disk of a run has no room left for its logs, samples and checkpoints."""
     try:
         free = shutil.disk_usage(run.directory).free
     except OSError:  # The folder is gone.

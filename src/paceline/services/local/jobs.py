@@ -64,7 +64,7 @@ POLL_SECONDS = 0.2
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Jobs(LifeCycle):
-    """What can be done with the jobs of one home."""
+    """The operations on the jobs of one home."""
 
     POLL_SECONDS: ClassVar[float] = POLL_SECONDS
     home: state_dirs.Home
@@ -73,25 +73,25 @@ class Jobs(LifeCycle):
 
     @property
     def registry(self) -> RunRegistry:
-        """Return the runs of this home, with their folders and supervisors."""
+        """The registry of this home's runs, with their folders and supervisors."""
         return RunRegistry(self.home, self.store, self.clock)
 
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
     ) -> Run:
-        """Start a job and return at once; nothing is left behind when that fails.
+        """Start a job and return at once; nothing is left behind if that fails.
 
         Args:
             spec: the job.
-            source: its file's text, kept as it is.
+            source: the text of its job file, stored unchanged.
             base: the folder that a relative working directory starts from.
-            name: instead of the job's own; a number is added when a run of that name exists.
-            submit: how this submit is known when it is made again: then the run that it made is returned.
+            name: replaces the job's own name; a number is added if a run of that name exists.
+            submit: identifies this submit. If it was made before, the run that it made is returned.
 
         Raises:
-            Conflict: something else was submitted with that key.
-            InvalidInput: a plan of variables that the job names is wrong, or not for this job.
-            NotFound: there is no such plan, or no such folder of code.
+            Conflict: something else was submitted with the same key.
+            InvalidInput: a variable plan that the job names is invalid, or not for this job.
+            NotFound: a variable plan or a folder of code that the job names does not exist.
             EngineError: the job does not fit this machine, its code cannot be fetched, or its supervisor did
                 not start.
             StoreError: the state folder or the store cannot be written.
@@ -113,7 +113,7 @@ class Jobs(LifeCycle):
         return self.store.get_run(run.name)
 
     def _submitted(self, name: str) -> Run:
-        """Return the run that a submit made before; the caller may have been killed before the run began."""
+        """Return the run of an earlier submit; its caller may have been killed before the run began."""
         run = self.store.get_run(name)
         if run.phase is JobPhase.PENDING and self.is_lost(run):
             self.registry.supervise(run)
@@ -121,7 +121,7 @@ class Jobs(LifeCycle):
 
     @contextlib.contextmanager
     def _fetched(self, spec: JobSpec, base: Path) -> Iterator[Path | None]:
-        """Fetch the job's code into a folder of its own, of which the run takes what is in it."""
+        """Fetch the job's code into a temporary folder; the run takes its contents over."""
         if spec.code is None:
             yield None
             return
@@ -141,7 +141,7 @@ class Jobs(LifeCycle):
         fetched: Path | None,
         submit: Submit | None,
     ) -> Run:
-        """Choose a name and a layout, and make folder and store know the run."""
+        """Choose a name and a layout, and record the run in its folder and in the store."""
         name = self.registry.free_name(wanted)
         folder = self.home.folder(name)
         spec = dataclasses.replace(spec, name=name, working_dir=run_registry.working_dir(spec, base, folder))
@@ -180,16 +180,16 @@ class Jobs(LifeCycle):
         """Return one run.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: no run has this name.
         """
         return self.store.get_run(name)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run is lost (see `RunRegistry.is_lost`)."""
+        """Return whether the run is lost (see `RunRegistry.is_lost`)."""
         return self.registry.is_lost(run)
 
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
-        """Return the processes that watch a run, guard and supervisor; empty when it is lost or has ended."""
+        """Return the processes that watch a run, guard and supervisor; empty if it is lost or has ended."""
         return supervisors.pids(folders.RunFolder.of(run))
 
     def nodes(self) -> Sequence[Node]:
@@ -197,19 +197,19 @@ class Jobs(LifeCycle):
         return (capacities.node(machines.read(), self._active_specs()),)
 
     def fit(self, spec: JobSpec) -> Fit:
-        """Return whether this machine has a place for all of a job now, beside the others."""
+        """Return whether the whole job fits on this machine now, beside the other jobs."""
         return capacities.fit(spec, machines.read(), self.registry.active_folders())
 
     def _active_specs(self) -> list[JobSpec]:
         return [self.get(run.name).spec for run in self.runs(phases=ACTIVE_PHASES)]
 
     def stop(self, name: str) -> None:
-        """Ask a job to end; its replicas get SIGTERM, and SIGKILL after the job's grace.
+        """Ask a job to end; its replicas get SIGTERM, and SIGKILL after the job's grace period.
 
-        Parameter servers do when all others have ended, so it takes up to two graces.
+        Parameter servers get SIGTERM when all others have ended, so stopping takes up to two grace periods.
 
         Raises:
-            Conflict: it has ended already.
+            Conflict: the job has ended already.
         """
         run = self.get(name)
         if run.phase.is_final:
@@ -217,11 +217,11 @@ class Jobs(LifeCycle):
         self.registry.request(run, STOP)
 
     def scale(self, name: str, workers: int) -> None:
-        """Ask for another number of workers in a job that runs; those of the highest indices go first.
+        """Request another number of workers for a running job; workers of the highest indices go first.
 
         Raises:
-            Conflict: it has ended, or cannot have so many.
-            EngineError: this machine has no place for more.
+            Conflict: the job has ended, or cannot have this number of workers.
+            EngineError: this machine has no place for more workers.
         """
         run = self.get(name)
         self.check_scalable(run, workers)
@@ -234,17 +234,17 @@ class Jobs(LifeCycle):
             self.registry.request(run, f"{SCALE} {workers}")
 
     def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
-        """Give replicas of a job that runs other cores or memory; none of them restarts.
+        """Give replicas of a running job other cores or memory; none of them restarts.
 
         Args:
             name: the job.
-            resize: what they are to have.
-            seconds: for so long; None: for good, and its job file says so from then on.
+            resize: the new cores or memory of the replicas.
+            seconds: how long the change lasts; None: permanently, and the job file is changed as well.
 
         Raises:
-            Conflict: it does not run, cannot have it, or something else is being changed.
-            EngineError: the machine or the host does not have so much, or cannot limit anything.
-            WaitTimeout: its supervisor does not answer.
+            Conflict: the job does not run, it cannot have this size, or another change is under way.
+            EngineError: the machine or the host is too small, or cannot limit resources.
+            WaitTimeout: the supervisor does not answer.
         """
         run = self.get(name)
         self.check_resizable(run, resize)
@@ -267,22 +267,22 @@ class Jobs(LifeCycle):
         most_share: float,
         tell: Callable[[Probe, str], None] = lambda _, __: None,
     ) -> Probe:
-        """Find what binds in a job that runs (see `LifeCycle.probe`)."""
+        """Find what limits a running job (see `LifeCycle.probe`)."""
         from paceline.services.studying import probes
 
         times = probes.ProbeTimes.of(self, most=seconds)
         return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
 
     def knobs(self, run: Run) -> frozenset[Knob]:
-        """Return what of a run can be adjusted (see `LifeCycle.knobs`)."""
+        """Return the settings of a run that can be adjusted (see `LifeCycle.knobs`)."""
         return resizes.knobs(run, machines.read())
 
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
-        """Have something of a job that runs be different for a time (see `LifeCycle.adjust`).
+        """Adjust settings of a running job for a limited time (see `LifeCycle.adjust`).
 
         Raises:
-            EngineError: the kernel refuses it.
-            WaitTimeout: its supervisor does not answer.
+            EngineError: the kernel refuses the adjustment.
+            WaitTimeout: the supervisor does not answer.
         """
         return resizes.ask(self.registry, self.get(name), adjust_request(wanted), ADJUSTED)
 
@@ -291,10 +291,10 @@ class Jobs(LifeCycle):
         return change_locks.held(folders.RunFolder.of(self.get(name)), doing)
 
     def resume(self, name: str) -> None:
-        """Bring back a stopped, failed or lost job from its last checkpoint.
+        """Resume a stopped, failed or lost job from its last checkpoint.
 
         Raises:
-            Conflict: it has succeeded, or a supervisor watches it.
+            Conflict: the job has succeeded, or a supervisor watches it.
         """
         run = self.get(name)
         self.check_resumable(run)
@@ -303,7 +303,7 @@ class Jobs(LifeCycle):
         self.registry.supervise(run)
 
     def change(self, name: str, source: str) -> None:
-        """Let a job go on with another job file, from its last checkpoint (`local.spec_changes`)."""
+        """Continue a job with another job file, from its last checkpoint (`local.spec_changes`)."""
         run = self.get(name)
         if run.phase.is_final:
             self.check_resumable(run)
@@ -314,12 +314,12 @@ class Jobs(LifeCycle):
 
         Args:
             name: the run.
-            force: stop it first if it has not ended.
+            force: stop the run first if it has not ended.
             timeout_seconds: how long to wait for its end.
 
         Raises:
-            Conflict: it has not ended, and ``force`` is not given.
-            WaitTimeout: it did not end in time.
+            Conflict: the run has not ended, and ``force`` is not given.
+            WaitTimeout: the run did not end in time.
         """
         run = self.get(name)
         if not run.phase.is_final:
@@ -332,26 +332,26 @@ class Jobs(LifeCycle):
         self.registry.forget(name, folder)
 
     def prune_expired(self) -> list[str]:
-        """Delete the runs whose own time to live has passed; return their names. Stopped ones are kept."""
+        """Delete the runs whose own time to live has passed; return their names. Stopped runs are kept."""
         expired = []
         for run in self.runs():
             at = expires_at(run)
             if at is None or at > self.clock():
                 continue
-            # What cannot be deleted now is no reason not to submit another job; it is tried again.
+            # A run that cannot be deleted now must not prevent a submit; the next submit tries again.
             with contextlib.suppress(PacelineError):
                 self.delete(run.name)
                 expired.append(run.name)
         return expired
 
     def age(self, *, dry_run: bool = False) -> list[Ageing]:
-        """Keep less of old runs, as the environment says; return those that it is about.
+        """Reduce the detail stored of old runs, by the policy in the environment; return the runs concerned.
 
         Args:
-            dry_run: only say which.
+            dry_run: only return the runs that are due.
 
         Raises:
-            InvalidInput: the environment names no policy.
+            InvalidInput: the environment sets no valid policy.
             StoreError: the store cannot be read or written.
         """
         from paceline.services import retentions
@@ -371,16 +371,16 @@ class Jobs(LifeCycle):
         return list(aged)
 
     def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
-        """Keep a recording as a job that has ended (`services.local.imports`)."""
+        """Import a recording as a job that has ended (`services.local.imports`)."""
         from paceline.services.local import imports
 
         return imports.keep(self.registry, path, name=name, origin=origin)
 
     def check_resumable(self, run: Run) -> None:
-        """Let a run pass that can be brought back, which one out of a file cannot.
+        """Check that a run can be resumed; an imported run cannot.
 
         Raises:
-            Conflict: it cannot.
+            Conflict: the run cannot be resumed.
         """
         LifeCycle.check_resumable(self, run)  # A class with slots has no super().
         if any(event.kind == IMPORTED for _, event in self.events(run.name)):
@@ -393,20 +393,20 @@ class Jobs(LifeCycle):
         """Return the replicas of a run.
 
         Raises:
-            NotFound: there is no such run.
+            NotFound: no run has this name.
         """
         return self.store.replicas(name)
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
-        """Return what happened to a run after the event of a number, each with its number."""
+        """Return the events of a run after the event numbered ``since_id``, each with its number."""
         return list(self.store.events(name, since_id=since_id))
 
     def note(self, name: str, event: JobEvent) -> None:
-        """Keep what has happened to a run."""
+        """Store an event of a run."""
         self.store.append_events(name, [event])
 
     def situation(self, name: str) -> Situation:
-        """Return all that is known of a run."""
+        """Return everything known of a run that explains its present phase."""
         run = self.get(name)
         happened = [event for _, event in self.events(name)]
         return Situation.of(
@@ -420,7 +420,7 @@ class Jobs(LifeCycle):
         )
 
     def log_reader(self, run: Run, wanted: logs.LogSelection) -> logs.FolderReader:
-        """Return what reads the output of a run's replicas."""
+        """Return a reader of the output of a run's replicas."""
         return logs.FolderReader(folders.RunFolder.of(run), wanted)
 
     def snapshot(self, name: str) -> Snapshot:
@@ -431,7 +431,7 @@ class Jobs(LifeCycle):
         return snapshots.read(self.store, run, now=self.clock(), lost=self.is_lost(run))
 
     def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
-        """Return what was measured of a run, and what happened to it (`services.observing.recordings`)."""
+        """Return the measurements and events of a run (`services.observing.recordings`)."""
         from paceline.services import machine_facts
         from paceline.services.observing import recordings
 
@@ -447,14 +447,14 @@ class Jobs(LifeCycle):
         )
 
     def stored(self, name: str) -> Stored:
-        """Return where what was measured of a run lies."""
+        """Return where the measurements of a run are stored."""
         return Stored(self.store, name)
 
     def trace_site(self, run: Run) -> FolderTraceSite:
-        """Return where traces of a run are asked for and found: its folder."""
+        """Return where traces of a run are requested and found: its folder."""
         return FolderTraceSite(folders.RunFolder.of(run).path)
 
 
 def adjust_request(wanted: Sequence[Adjustment]) -> str:
-    """Return how a supervisor is asked to have something be different for a time."""
+    """Return the request that asks a supervisor for adjustments."""
     return f"{ADJUST} {encodings.encode(events.AdjustRequested(adjustments=tuple(wanted)))}"

@@ -1,4 +1,4 @@
-"""Replicas of this machine that get other limits while they run: what is checked, and how it is asked for."""
+"""Changes the limits of running replicas on this machine: checks, and requests to the supervisor."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from paceline.specs.yaml_text.problems import JobFileError
 if TYPE_CHECKING:
     from paceline.services.local.run_registry import RunRegistry
 
-#: Said of what the engine could not do.
+#: The kind of event that reports what the engine could not do.
 FAILED = "engine-failed"
-#: A supervisor looks for requests twice a second; one that was just killed is replaced first.
+#: Supervisors check for requests twice a second, but one that was just killed is replaced first.
 ANSWER_SECONDS = 60.0
 POLL_SECONDS = 0.2
 
 
 def knobs(run: Run, machine: machines.Machine) -> frozenset[Knob]:
-    """Return what of a run can be adjusted on this machine."""
+    """Return the settings of a run that can be adjusted on this machine."""
     found = {Knob.PAUSE}
     if machine.cgroups is not None:
         found |= {Knob.CPU, Knob.MEMORY, Knob.WEIGHT}
@@ -38,10 +38,10 @@ def knobs(run: Run, machine: machines.Machine) -> frozenset[Knob]:
 
 
 def check(run: Run, folder: folders.RunFolder, resize: Resize, machine: machines.Machine) -> None:
-    """Let a resize pass that this machine, or the host of each replica, can give.
+    """Check that this machine, or the host of each replica, is large enough for a resize.
 
     Raises:
-        EngineError: nothing can be limited here, or there is not as much.
+        EngineError: this machine cannot limit resources, or does not have as much.
     """
     if machine.cgroups is None:
         raise EngineError(f"nothing can be limited here, so nothing can be resized: {machine.lacks_cgroups}")
@@ -67,9 +67,9 @@ def _bytes(amount: float) -> str:
 
 
 def source_with(run: Run, resize: Resize) -> str:
-    """Return the job file of a run that says what its replicas have after a resize.
+    """Return the job file of a run with the sizes that its replicas have after a resize.
 
-    One that cannot be edited, as with aliases of YAML, is written anew.
+    A file that cannot be edited, for example because of YAML aliases, is written again from the spec.
     """
     try:
         return edits.edited(specs.source_of(run), resizings.changes(run.spec, resize))
@@ -78,17 +78,17 @@ def source_with(run: Run, resize: Resize) -> str:
 
 
 def ask(registry: RunRegistry, run: Run, request: str, kind: str) -> float:
-    """Ask something of the supervisor of a run, and wait until it has done it; return when (Unix seconds).
+    """Send a request to the supervisor of a run, wait until it is done, and return when (Unix seconds).
 
     Args:
         registry: the runs of the home.
         run: the run.
-        request: what is asked.
-        kind: of the event that says that it is done.
+        request: the request.
+        kind: the kind of event that reports its completion.
 
     Raises:
         Conflict: the run ends meanwhile.
-        EngineError: the kernel refused it.
+        EngineError: the kernel refused the request.
         WaitTimeout: the supervisor does not answer.
     """
     last = max((number for number, _ in registry.store.events(run.name)), default=0)

@@ -26,7 +26,7 @@ class RunRegistry:
 
     Attributes:
         home: the folder of the home.
-        store: what is stored of the runs.
+        store: where the runs are stored.
         clock: Unix seconds.
     """
 
@@ -43,9 +43,9 @@ class RunRegistry:
         return self.store.get_run(name)
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run is lost: it should run, but no supervisor watches it.
+        """Return whether the run is lost: it should run, but no supervisor watches it.
 
-        It is read again first: a supervisor that has just brought it to its end is no loss.
+        The run is read again first: a run whose supervisor has just brought it to its end is not lost.
         """
         return supervisors.is_lost(run) and not self.get(run.name).phase.is_final
 
@@ -58,10 +58,10 @@ class RunRegistry:
             yield
 
     def made_home(self) -> Path:
-        """Return the folder of the home, made where it is missing.
+        """Return the folder of the home; create it if it does not exist.
 
         Raises:
-            StoreError: it cannot be written.
+            StoreError: the folder cannot be written.
         """
         try:
             self.home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -78,7 +78,7 @@ class RunRegistry:
         return run_names.free_name(wanted, self.store.run_names_like(wanted))
 
     def active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
-        """Return the folders of the runs that have not ended, without one."""
+        """Return the folders of the runs that have not ended, except the run named ``other_than``."""
         active = self.store.list_runs(phases=ACTIVE_PHASES, engine=LOCAL)
         return [folders.RunFolder.of(run) for run in active if run.name != other_than]
 
@@ -86,7 +86,7 @@ class RunRegistry:
         """Start a supervisor for a run.
 
         Raises:
-            EngineError: the supervisor does not start.
+            EngineError: the supervisor did not start.
         """
         supervisors.start(self.home.path, self.home.store_url, run.name, folders.RunFolder.of(run))
 

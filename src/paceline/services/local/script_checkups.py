@@ -1,7 +1,7 @@
-"""What Paceline would see of a training script, from its text and from the Python that runs it.
+"""Predicts what Paceline would observe of a training script, from its text and from the Python that runs it.
 
-What a script does shows when it runs; its text names the parts of TensorFlow that it does it by. So what is
-said here is what its text promises.
+What a script really does shows only when it runs, but its text names the parts of TensorFlow that it uses. So
+the checks here say what the text promises.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from paceline.model.explanations.checkups import Check, CheckState
 from paceline.services.local.checkups import Run
 
 PYTHON_SECONDS = 30.0
-#: A script that is longer than this is none.
+#: A longer file is not a script.
 MAX_BYTES = 4 << 20
-#: The first TensorFlow whose servers have a profiler.
+#: The first TensorFlow version whose servers have a profiler.
 _PROFILED_SINCE = (2, 4)
-#: What a script imports that trains with TensorFlow.
+#: The packages that a script imports if it trains with TensorFlow.
 _LIBRARIES = frozenset({"tensorflow", "keras", "tf_keras", "paceline"})
-#: Prints the version of Python, and that of TensorFlow without importing it.
+#: Prints the versions of Python and, without importing it, of TensorFlow.
 _VERSIONS = """
 import sys, os
 version = ""
@@ -40,13 +40,13 @@ print("%d.%d.%d %s" % (sys.version_info[:3] + (version or "-",)))
 
 @dataclass(frozen=True)
 class TrainingStyle:
-    """A way to train, and the names by which a script takes it.
+    """A way to train, and the names by which a script shows that it uses it.
 
     Attributes:
-        name: what it is called in the answer.
-        names: of classes and functions; one of them is enough.
-        steps: how its steps are seen.
-        has_session: whether a step of it can be traced in its process.
+        name: what the check's answer calls it.
+        names: its classes and functions; one of them is enough.
+        steps: how its steps are observed.
+        has_session: whether a step can be traced within the training process.
     """
 
     name: str
@@ -55,7 +55,7 @@ class TrainingStyle:
     has_session: bool = False
 
 
-#: In the order in which they are told; a script may have several.
+#: In the order in which they are reported; a script may use several.
 STYLES = (
     TrainingStyle(
         "the training library", frozenset({"paceline"}), "it reports its steps itself", has_session=True
@@ -83,18 +83,19 @@ STYLES = (
 
 
 def checks(script: Path, python: str, run: Run) -> Iterator[Check]:
-    """Yield what would be seen, line by line.
+    """Yield what would be observed, one check at a time.
 
     Args:
         script: the file.
         python: the program that runs it.
-        run: runs a program for at most so many seconds and returns what it printed; None: it failed.
+        run: runs a program for at most the given number of seconds and returns what it printed, or None if it
+            failed.
 
     Raises:
         InvalidInput: the script cannot be read.
     """
     names = _names(_text(script))
-    # Other libraries have sessions and a `fit`, too.
+    # Other libraries, too, have sessions and a `fit`.
     is_known = names is not None and bool(names & _LIBRARIES)
     found = [style for style in STYLES if is_known and names is not None and style.names & names]
     interpreter, version = _interpreter(python, run)
@@ -142,7 +143,7 @@ def _names(text: bytes) -> set[str] | None:
 
 
 def _interpreter(python: str, run: Run) -> tuple[Check, tuple[int, ...] | None]:
-    """Return what runs the script, and the version of its TensorFlow; None: it has none."""
+    """Return the check of the script's Python, and its version of TensorFlow; None: it has none."""
     name, printed = "Python", run([python, "-c", _VERSIONS], PYTHON_SECONDS)
     known = re.fullmatch(r"(\d+)\.(\d+)\.(\d+) (\S+)", printed or "")
     if known is None:

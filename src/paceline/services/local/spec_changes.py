@@ -1,7 +1,7 @@
-"""Jobs of this machine that go on from their last checkpoint, as they were or as another job file has them.
+"""Continues jobs of this machine from their last checkpoint, unchanged or with another job file.
 
-The caller leaves a change in the store. The job's supervisor makes it when the job has ended, so it is made
-once, whichever process dies in between.
+The caller leaves a change in the store. The job's supervisor makes the change when the job has ended, so it
+is made once, whichever process dies in between.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 
 def change(registry: RunRegistry, run: Run, source: str) -> None:
-    """Let a job go on as another job file has it, from its last checkpoint.
+    """Continue a job with another job file, from its last checkpoint.
 
-    Its name, its command and where that starts stay; replicas, cores, hosts and training may differ. One that
-    runs is asked to end; then its supervisor brings it back, even if the caller is gone.
+    The job keeps its name, its command and its working directory; replicas, cores, hosts and training may
+    differ. A running job is asked to end; then its supervisor resumes it, even if the caller is gone.
 
     Args:
         registry: the runs of the home.
-        run: the job; one that has ended can be resumed.
+        run: the job; if it has ended, it must be resumable.
         source: the job file.
 
     Raises:
-        Conflict: it is being changed already.
-        InvalidInput: the job file is wrong, or runs something else.
-        EngineError: it has ended, and does not fit this machine then.
+        Conflict: the job is being changed already.
+        InvalidInput: the job file is invalid, or runs something else.
+        EngineError: the job has ended, and the new one does not fit this machine.
     """
     name, spec = run.name, relayed(run, source)
     with change_locks.held(folders.RunFolder.of(run), "changed"):
@@ -53,13 +53,13 @@ def change(registry: RunRegistry, run: Run, source: str) -> None:
 
 
 def carry_on(registry: RunRegistry, name: str) -> bool:
-    """Give an ended run the job file that it was asked to go on with; else it goes on as it was.
+    """Resume an ended run with the job file requested for it; if that is not possible, resume it unchanged.
 
     Returns:
-        Whether it goes on; it does not if nothing was asked, or if it has succeeded meanwhile.
+        Whether the run is resumed; it is not if no change was requested, or if it has succeeded meanwhile.
 
     Raises:
-        EngineError: it does not fit this machine, neither changed nor as it was.
+        EngineError: the job does not fit this machine, neither changed nor unchanged.
         StoreError: the store cannot be written.
     """
     relay, run = registry.store.waiting_relay(name), registry.get(name)
@@ -100,24 +100,24 @@ def bring_back(
     drops_relay: bool = False,
     told: Sequence[JobEvent] = (),
 ) -> None:
-    """Give an ended job a place again, and the state from which a supervisor goes on: all, or nothing.
+    """Give an ended job a place again, and the state from which a supervisor continues; all of it or nothing.
 
     Args:
         registry: the runs of the home.
         run: the job.
-        spec: as which it goes on.
+        spec: the spec with which it continues.
         source: the job file, if it is another one.
-        drops_relay: what it was asked to go on with is forgotten.
-        told: what has happened.
+        drops_relay: whether to discard the requested change.
+        told: the events to record.
 
     Raises:
-        EngineError: it does not fit this machine.
+        EngineError: the job does not fit this machine.
         StoreError: the store cannot be written.
     """
     folder = folders.RunFolder.of(run)
     with registry.choosing():
         layouts.choose(spec, machines.read(), folder, registry.active_folders(run.name)).write(folder)
-        registry.store.take_requests(run.name)  # A request to stop that came too late is not for this life.
+        registry.store.take_requests(run.name)  # A late stop request does not concern the resumed run.
         asked = events.ResumeRequested(spec=None if source is None else spec)
         state, _ = control.advance(registry.store.load_state(run.name), asked)
         if source is not None:
@@ -128,10 +128,10 @@ def bring_back(
 
 
 def relayed(run: Run, source: str) -> JobSpec:
-    """Return as what a run of this machine goes on, with the plan of variables that its file names.
+    """Return the spec with which a local run continues, including the variable plan that its file names.
 
     Raises:
-        InvalidInput: the file is wrong, or runs something else.
-        NotFound: there is no such plan.
+        InvalidInput: the file is invalid, or runs something else.
+        NotFound: the variable plan does not exist.
     """
     return variable_plans.settled(successors.successor(run, source), base=Path(run.spec.working_dir or "."))

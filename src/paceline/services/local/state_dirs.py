@@ -22,7 +22,7 @@ class Home:
         """Return the home that the environment names.
 
         ``PACELINE_HOME`` defaults to ``paceline`` in ``XDG_STATE_HOME``; ``PACELINE_STORE`` (a SQLAlchemy
-        URL) to a SQLite file in the home.
+        URL) defaults to a SQLite file in the home.
         """
         state = environment.get("XDG_STATE_HOME") or str(Path("~/.local/state").expanduser())
         path = Path(environment.get("PACELINE_HOME") or Path(state) / "paceline").expanduser().absolute()
@@ -30,12 +30,12 @@ class Home:
 
     @property
     def runs(self) -> Path:
-        """Return the folder that holds a folder for each run."""
+        """The folder that holds a folder for each run."""
         return self.path / "runs"
 
     @property
     def lock(self) -> Path:
-        """Return the file that is locked while names, ports and cores are chosen."""
+        """The file that is locked while names, ports and cores are chosen."""
         return self.path / "submit.lock"
 
     def folder(self, name: str) -> folders.RunFolder:

@@ -1,7 +1,8 @@
-"""Looks after one job from its first launch to its end: events in, commands out, all of it kept.
+"""Supervises one job from its first launch to its end: it turns events into commands and stores both.
 
-The order makes it safe to be killed at any moment: an event becomes a state, the state is saved, then
-commands are executed. A new supervisor begins with what is saved and what lives (``SupervisorReplaced``).
+The order of its steps makes it safe to kill the supervisor at any moment: an event changes the state, the
+state is saved, then commands are executed. A new supervisor begins with the saved state and the living
+processes (``SupervisorReplaced``).
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from paceline.services import log_files
 from paceline.sources import spools
 from paceline.stores import Store, encodings
 
-#: Exits wake the supervisor at once; this is for requests and timers.
+#: How often requests and timers are checked; exits wake the supervisor at once.
 POLL_SECONDS = 0.5
 #: Agents write once a second; reading two lines at a time halves what storing them costs.
 SPOOL_SECONDS = 2.0
-#: After which limits and links are set again that the kernel has refused.
+#: Limits and links that the kernel has refused are set again after this time.
 ADAPT_SECONDS = 10.0
-#: While replicas start, their first word is waited for.
+#: The interval of checks while replicas start, until they report for the first time.
 STARTING_SECONDS = 0.1
 RELEASE_RETRY_SECONDS = 1.0
 
@@ -40,15 +41,15 @@ log = logging.getLogger(__name__)
 
 
 class Supervision:
-    """One job under supervision.
+    """The supervision of one job.
 
     Args:
         name: the run's name.
-        store: where its state, events and samples are kept.
+        store: where its state, events and samples are stored.
         engine: where it runs.
         folder: where its agents write.
-        clock: Unix seconds, for what is told.
-        stopwatch: seconds that never go back, for timers.
+        clock: Unix seconds, for times that are stored.
+        stopwatch: monotonic seconds, for timers.
     """
 
     def __init__(
@@ -80,7 +81,7 @@ class Supervision:
         self._adapt_at: float | None = None
 
     def run(self) -> JobPhase:
-        """Look after the job until it is final; return how it ended."""
+        """Supervise the job until it is final; return its final phase."""
         if not self._state.phase.is_final:
             for event in self._take_over():
                 self._apply(event)
@@ -95,9 +96,9 @@ class Supervision:
     def _take_over(self) -> list[events.Event]:
         """Return the first events: a fresh start, or the adoption of what an earlier supervisor left.
 
-        What that one had adjusted for a time is adjusted now, or put back if the time is over.
+        Adjustments of the earlier supervisor are applied again, or restored if their time is over.
 
-        What lives is adopted even if the engine fails: it has to be seen to end.
+        Living replicas are adopted even if the engine fails, because their end has to be observed.
         """
         failures: list[events.Event] = []
         try:
@@ -135,7 +136,7 @@ class Supervision:
         return [*found, *self._requested()]
 
     def _patience_seconds(self) -> float:
-        """Return for how long nothing but an exit needs us."""
+        """Return for how long only an exit needs attention."""
         if self._release_at is not None:
             return 0.0
         wait = STARTING_SECONDS if self._is_starting else POLL_SECONDS
@@ -166,7 +167,10 @@ class Supervision:
         return found
 
     def _read_spool(self, replica: ReplicaId, attempt: int) -> list[events.Event]:
-        """Store what the agent wrote since the last time; what cannot be stored now stays in the spool."""
+        """Store what the agent has written since the last call.
+
+        If the store fails, the records stay in the spool.
+        """
         found: list[events.Event] = []
         path = Path(self._folder.files(replica, attempt).spool)
         try:
@@ -187,7 +191,7 @@ class Supervision:
                 if reading.broken:
                     log.warning("%s.%d: %d spool lines are no records", replica, attempt, reading.broken)
         except Conflict:
-            # Another process has stored these lines; go on behind them.
+            # Another process has stored these lines; continue behind them.
             del self._offsets[replica, attempt]
         except StoreError as error:
             log.warning("samples of %s stay in its spool for now: %s", replica, error.message)
@@ -199,7 +203,7 @@ class Supervision:
         return self._offsets[replica, attempt]
 
     def _apply(self, event: events.Event) -> None:
-        """Bring the job one event further: state first, saved, then what is to be done."""
+        """Apply one event: advance the state, save it, then execute the resulting commands."""
         if isinstance(event, events.ReplicaExited):
             self._read_spool(event.replica, event.attempt)
             event = self._judged(event)
@@ -216,7 +220,7 @@ class Supervision:
             self._execute(command)
 
     def _adapt(self) -> None:
-        """Let the engine do what spec and adjustments say now, and later again what it refuses."""
+        """Have the engine apply spec and adjustments now, and again later what it refuses."""
         known = self._state.adjustments
         refused = self._engine.adapt(
             self._state.spec, allowances.allowances(self._state), allowances.links(known)
@@ -228,14 +232,14 @@ class Supervision:
         self._adapt_at = self._stopwatch() + ADAPT_SECONDS if refused else None
 
     def _judged(self, event: events.ReplicaExited) -> events.ReplicaExited:
-        """Say of a command that failed whether it would fail again, by what it wrote last."""
+        """Mark the exit of a failed command as lasting if its last output shows that it would fail again."""
         if event.reason.kind is not ExitKind.ERROR:
             return event
         output = log_files.tail(self._folder.log(event.replica, event.attempt))
         return dataclasses.replace(event, is_lasting=known.is_lasting(output))
 
     def _tell(self, before: states.JobState, event: events.Event) -> None:
-        """Note what people want to know of a step."""
+        """Record the events of this transition that matter to people."""
         after = self._state
         if isinstance(event, events.ReplicaExited) and after != before:
             self._note("replica-exited", str(event.reason), event.replica, event.attempt)
@@ -261,10 +265,10 @@ class Supervision:
         )
 
     def _keep(self) -> None:
-        """Save state and events; on a full disk both are kept in memory and tried again."""
+        """Save state and events; if the disk is full, both stay in memory and are tried again."""
         try:
             if not self._saved:
-                # In one transaction: a reader that sees the end of a job finds the event that says so.
+                # In one transaction: a reader that sees a job's end also finds the event that reports it.
                 self._store.save_state(
                     self._name, self._state, at=self._clock(), events=self._happened, resized=self._source
                 )
@@ -295,14 +299,14 @@ class Supervision:
             log.warning("%s is not gone yet, trying again: %s", replica, error.message)
 
     def _launch(self, replica: ReplicaId, attempt: int) -> None:
-        if self._state.phase is JobPhase.STOPPING:  # A launch before this one failed and ended the job.
+        if self._state.phase is JobPhase.STOPPING:  # An earlier launch failed and ended the job.
             reason = machines.NOT_LAUNCHED
             self._apply(events.ReplicaExited(replica=replica, attempt=attempt, reason=reason))
             return
         try:
             launched = self._engine.launch(attempt, allowances.allowance(self._state, replica))
         except EngineError as error:
-            # What this machine refuses it would refuse again; code was fetched before.
+            # This machine would refuse the launch again; the code was fetched before.
             reason = ExitReason(kind=ExitKind.LAUNCH_FAILED, message=error.message)
             exited = events.ReplicaExited(replica=replica, attempt=attempt, reason=reason, is_lasting=True)
             self._apply(exited)

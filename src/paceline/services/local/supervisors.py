@@ -1,7 +1,7 @@
-"""Supervisor processes: they outlive the process that starts them, and are found dead or alive.
+"""Supervisor processes: they outlive the process that starts them, and others can find out whether they live.
 
 A supervisor holds ``flock`` on ``supervisor.lock`` for as long as it, or the guard that restarts it, lives.
-The kernel gives the lock back however they die, so it never lies.
+The kernel releases the lock however they die, so the lock is always right.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ START_SECONDS = 120.0
 
 
 def is_supervised(folder: folders.RunFolder) -> bool:
-    """Whether a supervisor or its guard watches this run."""
+    """Return whether a supervisor or its guard watches this run."""
     try:
         descriptor = os.open(folder.lock, os.O_RDONLY)
     except FileNotFoundError:
@@ -39,14 +39,14 @@ def is_supervised(folder: folders.RunFolder) -> bool:
 
 
 def is_lost(run: Run | RunSummary) -> bool:
-    """Whether a run that had not ended when it was read is lost: no supervisor watches it now."""
+    """Return whether a run that had not ended when it was read is lost: no supervisor watches it now."""
     return not run.phase.is_final and not is_supervised(folders.RunFolder.of(run))
 
 
 def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int | None:
-    """Take the lock; return its descriptor, or None when another process watches the run.
+    """Take the lock; return its descriptor, or None if another process watches the run.
 
-    Agents and commands probe the lock for a moment, so one refusal is no answer.
+    Agents and commands test the lock for a moment, so a single refusal is not conclusive.
     """
     descriptor = os.open(folder.lock, os.O_RDWR | os.O_CREAT, 0o600)
     deadline = time.monotonic() + patience_seconds
@@ -63,39 +63,39 @@ def acquire(folder: folders.RunFolder, *, patience_seconds: float = 3.0) -> int 
 
 
 def sign(descriptor: int, guard: int, supervisor: int) -> None:
-    """Write into the lock who holds it, for people; on a full disk they are not told."""
+    """Write the lock's holders into the lock file, for people; on a full disk it is left out."""
     with contextlib.suppress(OSError):
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, f"{guard} {supervisor}\n".encode(), 0)
 
 
 def pids(folder: folders.RunFolder) -> tuple[int, ...]:
-    """Return the processes that watch a run, guard and supervisor; empty when it is lost or has ended."""
+    """Return the processes that watch a run, guard and supervisor; empty if it is lost or has ended."""
     if not is_supervised(folder):
         return ()
     return tuple(int(pid) for pid in folder.lock.read_text().split())
 
 
-#: The right to a server, and that to the source of the job's code.
+#: The credentials for a server and for the source of the job's code.
 _CREDENTIALS = ("PACELINE_TOKEN", *code_sources.CREDENTIALS)
 
 
 def _without_credentials(inherited: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without what no part of a job is to have: all inherit from the supervisor."""
+    """Return an environment without credentials: every part of a job inherits it from the supervisor."""
     return {name: value for name, value in inherited.items() if name not in _CREDENTIALS}
 
 
 def start(home: Path, store_url: str, name: str, folder: folders.RunFolder) -> None:
-    """Start a supervisor that outlives us; it holds the lock when this returns.
+    """Start a supervisor that outlives this process; it holds the lock when this function returns.
 
     Raises:
-        EngineError: it did not come up.
+        EngineError: the supervisor did not start.
     """
     try:
         with (folder.path / "supervisor.log").open("ab") as output:
             done = subprocess.run(
                 [sys.executable, "-m", "paceline.surfaces.supervisor", str(home), name],
-                # The URL may hold a password, and everybody may read a command line.
+                # The URL may hold a password, and command lines are readable by every user.
                 env={**_without_credentials(os.environ), "PACELINE_STORE": store_url},
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -1,4 +1,4 @@
-"""The folder of a run of this machine, in which its replicas look for requests and leave their traces."""
+"""The folder of a local run, in which its replicas look for trace requests and leave their traces."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from paceline.services.trace_sites import replacing
 
 
 class FolderTraceSite:
-    """The folder of a run on this machine."""
+    """The trace site of a run on this machine: its folder."""
 
     def __init__(self, run: Path) -> None:
         self.run = run
@@ -24,12 +24,12 @@ class FolderTraceSite:
             yield
         finally:
             with contextlib.suppress(FileNotFoundError):
-                # Else another trace is asked for since.
+                # Otherwise another trace has been requested meanwhile.
                 if self._file.read_text().split()[:1] == [name]:
                     self._file.unlink()
 
     def profile(self, name: str, window: traced_steps.Window) -> None:
-        """Leave a request for agents, too (see `TraceSite`)."""
+        """Leave a request for the agents, too (see `TraceSite`)."""
         self._request(traced_steps.request_text(name, window))
 
     @property
@@ -41,4 +41,4 @@ class FolderTraceSite:
             part.write_text(f"{text}\n")
 
     def fetch(self, name: str | None = None) -> None:
-        """Do nothing: all is here."""
+        """Do nothing: the files are already in this folder."""

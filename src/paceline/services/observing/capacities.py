@@ -1,4 +1,4 @@
-"""What there is where jobs run, which job holds what of it, and what those that wait are waiting for."""
+"""The resources where jobs run, what each job holds of them, and what the waiting jobs wait for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paceline.scheduling.items import requests, total
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.look_cache import LookCache
 
-#: So many jobs that have not ended are looked at, the newest first.
+#: The most unfinished jobs that are looked at, newest first.
 MOST_JOBS = 100
 
 
@@ -27,10 +27,10 @@ class NodeHolding:
     """What a job holds of a node.
 
     Attributes:
-        hosts: the emulated hosts of the machine on which its replicas are; empty: none is emulated.
-        replicas: how many of each role, by its name.
-        asked: what they ask for.
-        used_cores, used_memory_bytes: of late; None: not measured.
+        hosts: the emulated hosts of the machine on which the job's replicas are; empty: none is emulated.
+        replicas: the number of replicas by role name.
+        asked: the resources that the replicas ask for.
+        used_cores, used_memory_bytes: recent use; None: not measured.
     """
 
     job: str
@@ -49,7 +49,7 @@ class WaitingJob:
 
     Attributes:
         since: when it was submitted (Unix seconds).
-        cause: why it waits; None: not known, and the message is all that is said.
+        cause: why it waits; None: not known, there is only the message.
     """
 
     job: str
@@ -62,13 +62,13 @@ class WaitingJob:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """What there is.
+    """The nodes, and the jobs that hold or wait for their resources.
 
     Attributes:
-        nodes: all of them.
-        holdings: of jobs that have not ended, by node.
-        waiting: those served first come first.
-        left_out: so many jobs that have not ended were not looked at.
+        nodes: all nodes.
+        holdings: what unfinished jobs hold, by node.
+        waiting: the waiting jobs, in the order in which they are served.
+        left_out: how many unfinished jobs were not looked at.
     """
 
     nodes: tuple[Node, ...]
@@ -82,15 +82,15 @@ class Capacity:
 
 
 def capacity(jobs: LifeCycle, lookout: LookCache, *, with_jobs: bool = True) -> Capacity:
-    """Return what there is where jobs run.
+    """Return the nodes where jobs run, and the jobs that hold or wait for their resources.
 
     Args:
-        jobs: what can be done with them.
-        lookout: looks at them.
-        with_jobs: whether the caller may know of them, too.
+        jobs: the operations on the jobs.
+        lookout: looks at the jobs.
+        with_jobs: whether the caller may see the jobs, too.
 
     Raises:
-        Conflict: that cannot be seen from here.
+        Conflict: the nodes cannot be seen from here.
         StoreError: the store cannot be read.
         ClusterError: the cluster does not answer.
     """
@@ -105,7 +105,7 @@ def capacity(jobs: LifeCycle, lookout: LookCache, *, with_jobs: bool = True) -> 
                 waiting.append(_waiting(jobs, lookout, summary))
             else:
                 holdings += _holdings(jobs, lookout, summary, nodes)
-        except (NotFound, InvalidInput):  # It was deleted meanwhile, or its spec cannot be read.
+        except (NotFound, InvalidInput):  # The job was deleted, or its spec cannot be read.
             continue
     return Capacity(
         nodes=nodes,
@@ -134,7 +134,7 @@ def _holdings(
     run = jobs.get(summary.name)
     by_node: dict[str, list[ReplicaRow]] = collections.defaultdict(list)
     for row in jobs.replicas(run.name):
-        # On this machine hosts are emulated, if there are any: all replicas are on the machine.
+        # Hosts of a local job are emulated: all its replicas are on this machine.
         where = nodes[0].name if run.engine == LOCAL else row.host
         if where is not None and row.host is not None and not row.phase.is_final:
             by_node[where].append(row)

@@ -1,4 +1,4 @@
-"""Looks at a job: what was measured of late, and what the rules find in it; cheap enough to be frequent."""
+"""Looks at a job: its recent measurements and what the rules find in them; cheap enough to be frequent."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from paceline.services.observing import recordings
 
 T = TypeVar("T")
 
-#: How often a job that runs is looked at.
+#: How often a running job is looked at.
 LOOK_SECONDS = 5.0
-#: A look that takes long is not taken so often: what it takes is at most this part of the time.
+#: A look that takes long is taken less often: looks take at most this share of the time.
 LOOK_SHARE = 0.2
-#: How far back a look at a job that runs reaches: rules judge its last half minute, some ask what was before.
+#: How far back a look at a running job reaches: rules judge its last half minute, some compare it with
+#: before.
 REACH_SECONDS = 120.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class DiagnosisRun:
-    """What is known of a job at one moment, and why it is as it is.
+    """What is known of a job at one moment, and the explanation of its state.
 
     Attributes:
-        unjudged: names of causes that could not be judged for want of data.
+        unjudged: the names of causes that could not be judged for lack of data.
     """
 
     recording: Recording
@@ -38,12 +39,13 @@ class DiagnosisRun:
 
 
 class Looker:
-    """Looks at a job again and again; files that stay the same are read once.
+    """Looks at a job repeatedly; files that have not changed are read only once.
 
     Args:
-        jobs: where it is.
+        jobs: where the job is.
         name: its name.
-        thinned: of a job that has ended, look at longer intervals if it is much (`recordings.read`).
+        thinned: whether to combine the measurements of a large ended job into longer intervals
+            (`recordings.read`).
     """
 
     def __init__(self, jobs: LifeCycle, name: str, *, thinned: bool = False) -> None:
@@ -53,10 +55,10 @@ class Looker:
         self._kept = recordings.RunFilesCache()
 
     def look(self) -> DiagnosisRun:
-        """Return how the job does now, or did over its whole life once it has ended.
+        """Return how the job does now, or did over its whole life if it has ended.
 
         Raises:
-            NotFound: there is no such job.
+            NotFound: the job does not exist.
             StoreError: the store or the run's folder cannot be read.
             ClusterError: the cluster does not answer.
         """
@@ -72,8 +74,8 @@ def of(recording: Recording, situation: Situation | None = None) -> DiagnosisRun
     """Return the look at a recording, wherever it was made.
 
     Args:
-        recording: of a job.
-        situation: where the job stands; None: as far as the recording says.
+        recording: the recording of a job.
+        situation: the situation of the job; None: as far as the recording describes it.
     """
     situation = situation or recordings.situation(recording)
     if recording.conclusion is not None:
@@ -84,16 +86,16 @@ def of(recording: Recording, situation: Situation | None = None) -> DiagnosisRun
 
 
 def pause_seconds(took_seconds: float) -> float:
-    """Return how long to wait after a look that took so long before the next one is taken."""
+    """Return how long to wait after a look that took this long before the next one."""
     return max(LOOK_SECONDS, took_seconds / LOOK_SHARE)
 
 
 def now_and_then(look: Callable[[], T], clock: Callable[[], float]) -> Callable[[], T]:
-    """Return a function that looks anew when it is time for that, and else gives what was seen last.
+    """Return a function that looks again when it is time, and otherwise returns the last result.
 
     Args:
-        look: looks.
-        clock: seconds of any clock that only goes on.
+        look: the function that looks.
+        clock: seconds of any monotonic clock.
     """
     last: tuple[float, T] | None = None
 

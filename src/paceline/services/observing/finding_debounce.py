@@ -1,8 +1,8 @@
-"""What changes in the findings of a job that runs: which one appeared, which one is over.
+"""Tracks the findings of a running job: which ones appeared, which ones are over.
 
-What is measured is noisy, so a finding counts once it was there in two looks in a row, and is over once it
-was missing in three. A look that could not judge it says neither. A finding that turns out to follow from
-another is still there, and is not told again.
+Measurements are noisy: a finding counts once it was present in two looks in a row, and is over once it was
+absent in three. A look that could not judge a finding counts as neither. A finding that turns out to be the
+effect of another one is still present, and is not reported again.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Collection, Sequence
 from paceline.model.explanations.causes import Cause, Explanation
 from paceline.model.explanations.findings import Severity
 
-#: So many looks in a row must have a finding before it is told.
+#: How many looks in a row must have a finding before it is reported.
 TO_APPEAR = 2
-#: So many must lack it before it is over.
+#: How many looks in a row must be without a finding before it is over.
 TO_GO = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FindingChange:
-    """A finding that appeared, or is over; then the cause is as it was seen last."""
+    """A finding that appeared, or is over; in the latter case, ``cause`` is as it was last seen."""
 
     cause: Cause
     is_over: bool
@@ -29,7 +29,7 @@ class FindingChange:
 
 @dataclasses.dataclass(slots=True, kw_only=True, eq=False)
 class _Known:
-    """A finding that is there, or was lately."""
+    """A finding that is present, or was recently."""
 
     cause: Cause
     seen: int = 0
@@ -37,17 +37,17 @@ class _Known:
     is_told: bool = False
 
     def is_about(self, cause: Cause) -> bool:
-        """Whether a cause is this finding: of its kind, and about a subject of it where both have any."""
+        """Return whether a cause is this finding: the same kind and, if both have subjects, a common one."""
         mine, other = set(self.cause.subjects), set(cause.subjects)
         return self.cause.name == cause.name and (not mine or not other or bool(mine & other))
 
 
 class FindingDebounce:
-    """Takes one explanation after the other, and says what changed.
+    """Takes one explanation after the other, and returns what changed.
 
     Args:
-        least: what is milder is not told.
-        to_appear: so many looks in a row must have a finding before it is told.
+        least: milder findings are not reported.
+        to_appear: how many looks in a row must have a finding before it is reported.
     """
 
     def __init__(self, least: Severity = Severity.WARNING, *, to_appear: int = TO_APPEAR) -> None:
@@ -56,10 +56,10 @@ class FindingDebounce:
         self._known: list[_Known] = []
 
     def look(self, found: Explanation, *, unjudged: Collection[str] = ()) -> tuple[FindingChange, ...]:
-        """Return what changed: what appeared, the primary finding first, then what is over.
+        """Return what changed: findings that appeared, the primary one first, then findings that are over.
 
         Args:
-            found: the answer of now.
+            found: the present explanation.
             unjudged: names of causes that could not be judged now.
         """
         there: list[_Known] = []
@@ -71,7 +71,7 @@ class FindingDebounce:
                     known.is_told = True
                     appeared.append(FindingChange(cause=cause, is_over=False))
         for cause in _effects(found.causes):
-            # What follows from another finding is not told; but if it was before, it is not over.
+            # An effect of another finding is not reported. A finding reported before is not over, though.
             for known in self._known:
                 if known.is_told and known not in there and known.is_about(cause):
                     known.missed = 0
@@ -82,7 +82,7 @@ class FindingDebounce:
         return not cause.is_past and cause.severity.rank >= self._least.rank
 
     def _noted(self, cause: Cause, there: list[_Known]) -> _Known:
-        """Count a cause to the finding that it is, or to a new one."""
+        """Count a cause towards the finding that it belongs to, or towards a new one."""
         free = (each for each in self._known if each not in there and each.is_about(cause))
         known = next(free, None)
         if known is None:

@@ -1,4 +1,4 @@
-"""How jobs do, in a line each, and what is found in them when they have ended: made of looks, and kept."""
+"""Computes and stores a one-line digest of each job, and the findings of jobs that have ended."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ log = logging.getLogger("paceline.digests")
 
 #: How many stretches of time a trend has.
 STRETCHES = 20
-#: How often the jobs are gone round.
+#: How often to make a round over the jobs.
 ROUND_SECONDS = 5.0
-#: Jobs that are looked at in a round: those that run, and some that ended and have no conclusion.
+#: The most jobs looked at in a round: running jobs, and ended jobs without a conclusion.
 MOST_RUNNING, MOST_ENDED = 200, 5
-#: What was measured last is stored a little after the end.
+#: The last measurements are stored within this time after the end.
 SETTLE_SECONDS = 5.0
-#: How often it is looked for runs that have grown old, and how many of them become thinner at once.
+#: How often to look for old runs, and how many of them are thinned or deleted at once.
 AGE_SECONDS, MOST_AGED = 3600.0, 5
 
 
@@ -78,10 +78,10 @@ def _all(causes: Sequence[Cause]) -> Iterator[Cause]:
 
 
 def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[float | None, ...]:
-    """Return the examples a second of all trainers together over equal stretches of time, the oldest first.
+    """Return the examples per second of all trainers over equal stretches of time, oldest first.
 
-    None is a stretch in which no trainer reported; a report counts where it ends. Over next to no time there
-    is no trend.
+    A stretch in which no trainer reported is None; a report counts where it ends. The trend is empty if the
+    reports span almost no time.
     """
     told = [each for each in reports if each.examples is not None]
     if not told:
@@ -98,16 +98,16 @@ def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[fl
 
 
 def conclude(jobs: LifeCycle, name: str, look: DiagnosisRun | None = None) -> None:
-    """Keep what is found in a run that has ended, unless that was done before.
+    """Store what is found in a run that has ended, unless that was done before.
 
     Args:
-        jobs: where it is.
+        jobs: where the run is.
         name: its name.
-        look: at it; None: it is looked at here.
+        look: a look at the run; None: one is taken here.
 
     Raises:
-        NotFound: there is no such run.
-        StoreError: the store or the run's folder cannot be read, or not written.
+        NotFound: the run does not exist.
+        StoreError: the store or the run's folder cannot be read or written.
     """
     store, stored = jobs.stored(name)
     if store.conclusion(stored) is not None:
@@ -117,15 +117,13 @@ def conclude(jobs: LifeCycle, name: str, look: DiagnosisRun | None = None) -> No
 
 
 def remember(jobs: LifeCycle, look: DiagnosisRun) -> None:
-    """Keep what a look has found in a run that has ended, where there is a place for it.
+    """Store what a look has found in a run that has ended, if it can be stored here.
 
-    Servers do so by themselves; where there is no server, the first look does.
+    Servers do this by themselves; without a server, the first look does it.
     """
     recording = look.recording
     if recording.run.phase.is_final and recording.conclusion is None and jobs.keeps:
-        with contextlib.suppress(
-            PacelineError
-        ):  # It is a server's, or nothing can be written: nothing is lost.
+        with contextlib.suppress(PacelineError):  # A server stores it, or nothing can be written: no loss.
             conclude(jobs, recording.run.name, look)
 
 
@@ -134,7 +132,7 @@ def _conclusion(at: float, look: DiagnosisRun) -> Conclusion:
 
 
 def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
-    """Whether a job is that of a run: another may have its name now, or its namespace may be gone."""
+    """Return whether a job is still the given run: its name may be reused, or its namespace gone."""
     try:
         return jobs.stored(name).name == run
     except NotFound:
@@ -142,7 +140,7 @@ def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
 
 
 class Watched(NamedTuple):
-    """A run of a store as a job: where it is, who looks at it, its name there."""
+    """The job of a stored run: its life cycle, the cache that looks at it, and its name there."""
 
     jobs: LifeCycle
     lookout: LookCache
@@ -150,16 +148,16 @@ class Watched(NamedTuple):
 
 
 class Keeper:
-    """Goes round the jobs of a store and keeps how they do, until it is told to end.
+    """Makes rounds over the jobs of a store and stores their digests, until it is asked to end.
 
-    Several may do so for one store: what one has looked at a moment ago the others leave alone.
+    Several keepers may serve one store: each leaves alone what another has looked at a moment ago.
 
     Args:
         store: the store.
-        engine: only jobs of this one, as in ``Run.engine``.
-        watched: says what job a run of the store is.
+        engine: only jobs of this engine, as in ``Run.engine``.
+        watched: returns the job of a run in the store.
         clock: Unix seconds.
-        every_seconds: how old a line may be before its job is looked at again.
+        every_seconds: how old a digest may be before its job is looked at again.
     """
 
     def __init__(
@@ -178,17 +176,17 @@ class Keeper:
         self.failures = 0
 
     def run(self) -> None:
-        """Go round and round."""
+        """Make rounds until asked to end."""
         while not self._ended.is_set():
             self.go_round()
             self._ended.wait(ROUND_SECONDS)
 
     def end(self) -> None:
-        """Let it end after the job that it looks at."""
+        """End after the job that is being looked at."""
         self._ended.set()
 
     def go_round(self) -> None:
-        """Look at the jobs that run, and at some that have ended since they were looked at."""
+        """Look at the running jobs, and at some that have ended and have no conclusion yet."""
         for names, keep in ((self._running, self._keep), (self._unseen, self._conclude)):
             for name in self._safely(names) or ():
                 if self._ended.is_set():
@@ -218,13 +216,13 @@ class Keeper:
         if _is_of(jobs, name, run):
             conclude(jobs, name, lookout.look(jobs.get(name)))
             return
-        # What the store has is all that is known of it.
+        # The store has all that is still known of the run.
         now, found = self._clock(), self._store.get_run(run)
         look = diagnosis_runs.of(recordings.read(self._store, found, at=now, thinned=True))
         self._store.conclude(run, _conclusion(now, look), digest(snapshots.of(look.recording), look))
 
     def _age(self) -> None:
-        """Let some runs grow old, now and then (`retentions`)."""
+        """Age some runs, once in a while (`retentions`)."""
         now = self._clock()
         if now < self._ages_at:
             return
@@ -233,23 +231,23 @@ class Keeper:
         for run in self._store.list_runs(engine=LOCAL) if self._engine == LOCAL else ():
             at = expires_at(run)
             if at is not None and at <= now:
-                self._watched(run.name)[0].delete(run.name)
+                self._safely(functools.partial(self._watched(run.name)[0].delete, run.name))
         for each in retentions.due(self._store, self._retention, now=now):
             if each.detail is not None:
                 done += retentions.thin(self._store, each, now=now)
-            elif each.run.engine == LOCAL:  # An operator looks after those of a cluster.
+            elif each.run.engine == LOCAL:  # An operator deletes the runs of a cluster.
                 jobs, _, name = self._watched(each.run.name)
-                jobs.delete(name)
+                self._safely(functools.partial(jobs.delete, name))
                 done += 1
             if done == MOST_AGED or self._ended.is_set():
                 return
         self._ages_at = now + AGE_SECONDS
 
     def _safely(self, action: Callable[[], T]) -> T | None:
-        """Do something that may fail for one job, which must not keep the others from being looked at."""
+        """Run an action for one job; its failure must not keep the other jobs from being looked at."""
         try:
             return action()
-        except PacelineError as error:  # It was deleted meanwhile, or the store does not answer.
+        except PacelineError as error:  # The job was deleted, or the store does not answer.
             log.warning("%s", error.message)
         except Exception:  # The loop's edge.
             self.failures += 1

@@ -1,4 +1,4 @@
-"""The latest looks at many jobs, for many who ask at once: each job is looked at by one of them at a time."""
+"""Caches the latest looks at many jobs for many concurrent readers, of whom one at a time looks at a job."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from paceline.services.observing.time_series import TimeSeries, TimeSeriesReader
 
 T = TypeVar("T")
 
-#: Of so many jobs what was seen is kept: as many as people look at, not as many as there are.
+#: The most jobs whose looks are cached: as many as people watch, not as many as there are.
 MOST_JOBS = 32
-#: How old a snapshot may be; for those who do not wait for it, twice as old.
+#: How old a snapshot may be; for callers that do not wait for a new one, twice as old.
 SNAPSHOT_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Seen(Generic[T]):
-    """What was seen.
+    """A cached value.
 
     Attributes:
-        due: when it is to be seen anew.
-        until: from then on it is too old for any caller.
+        due: when it is to be refreshed.
+        until: from this time on it is too old for any caller.
     """
 
     value: T
@@ -39,14 +39,14 @@ class _Seen(Generic[T]):
 
 
 class Latest(Generic[T]):
-    """What was seen last, until it is too old.
+    """The latest value of a function, until it is too old.
 
     Args:
-        see: sees.
-        clock: seconds of any clock that only goes on.
-        pause: for how long it is young enough, by how long it took.
-        beside: sees anew when it is time for that, while those who ask get what was seen last, for as long
-            again; None: those who ask see.
+        see: computes the value.
+        clock: seconds of any monotonic clock.
+        pause: returns how long a value is fresh, from how long it took to compute.
+        beside: refreshes a due value in the background while callers get the old one, for the same time
+            again; None: the callers compute the value themselves.
     """
 
     def __init__(
@@ -61,10 +61,12 @@ class Latest(Generic[T]):
         self._seen: _Seen[T] | None = None
 
     def get(self, *, waits: bool = False) -> T:
-        """Return it; who comes while another one looks gets what was seen before that, if anything.
+        """Return the value.
+
+        While another caller computes a new value, the previous one is returned, if there is one.
 
         Args:
-            waits: until it was seen anew, if it is time for that.
+            waits: whether to wait for a new value if the old one is due.
         """
         seen = self._seen
         if seen is not None and not waits:
@@ -72,7 +74,7 @@ class Latest(Generic[T]):
                 return seen.value
             now = self._clock()
             if self._beside is not None and seen.due <= now < seen.until:
-                # If that fails, a caller gets the error once the value is too old for any caller.
+                # If the refresh fails, a caller gets the error once the value is too old for any caller.
                 self._beside.submit(self._look)
                 return seen.value
         return self._look()
@@ -88,24 +90,24 @@ class Latest(Generic[T]):
             return self._seen.value
 
 
-#: What was seen, by the name of a job, with which job of that name it is.
+#: The cached values by job name, each with the identity of the job.
 _Kept = collections.OrderedDict[str, tuple[Hashable, Latest[T]]]
 
 
 def identity(run: Run) -> Hashable:
-    """Return what a job is known by as long as it is the same: with the same file, and one end."""
+    """Return a key that stays the same while a job has the same job file and the same end."""
     return run.name, run.submitted_at, run.source, run.finished_at
 
 
 class LookCache:
-    """Looks at the jobs of one place, and keeps what it saw of those that are asked for most.
+    """Looks at the jobs of one place, and caches the results of the jobs used most recently.
 
-    Its methods take a job as it is known now: what was seen before its end, before a change or of another job
-    of that name is no look at it.
+    Its methods take the present run of a job. A cached look is not used for a run that has since ended, was
+    changed, or is another one of the same name.
 
     Args:
-        jobs: what can be done with them.
-        clock: seconds of any clock that only goes on.
+        jobs: the operations on the jobs.
+        clock: seconds of any monotonic clock.
     """
 
     def __init__(self, jobs: LifeCycle, clock: Callable[[], float]) -> None:
@@ -120,7 +122,7 @@ class LookCache:
         """Return the latest look at a job.
 
         Raises:
-            NotFound: there is no such job any more.
+            NotFound: the job no longer exists.
             StoreError: the store or the run's folder cannot be read.
             ClusterError: the cluster does not answer.
         """
@@ -132,13 +134,14 @@ class LookCache:
         ).get()
 
     def snapshot(self, run: Run, *, waits: bool = False) -> Snapshot:
-        """Return the latest snapshot of a job; raises as ``look`` does.
+        """Return the latest snapshot of a job; it raises the same errors as ``look``.
 
-        Of a large job that has ended it is made from the longer intervals of a look.
+        For a large job that has ended, it is computed from the longer intervals of a look.
 
         Args:
             run: the job.
-            waits: for one that is not older than it may be, where others get the one before it.
+            waits: whether to wait for a snapshot within the age limit, where other callers get the previous
+                one.
         """
         return self._of(
             self._snapshots,
@@ -156,7 +159,7 @@ class LookCache:
         return self._jobs.snapshot(name)
 
     def course(self, run: Run) -> TimeSeries:
-        """Return the course of a job until now; raises as ``look`` does."""
+        """Return the course of a job until now; it raises the same errors as ``look``."""
         return self._of(
             self._courses,
             run,

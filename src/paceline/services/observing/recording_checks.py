@@ -1,6 +1,6 @@
-"""Whether a recording can be what it says: files come from anywhere, and what they say is shown for years.
+"""Checks that a recording is plausible: files come from anywhere, and their content is shown for years.
 
-Its times and numbers are checked when it is read (`model.outside`), also by those who only look at it.
+Times and numbers are checked whenever a recording is read (`model.outside`), also if it is only viewed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from paceline.model.roles import ReplicaId
 from paceline.specs.job_file import fields
 from paceline.specs.yaml_text import problems
 
-#: More is no number of an attempt; more no database holds.
+#: The limits of a replica's, attempt's or core's number, and of an integer in a database.
 _MOST, _LARGEST = 2**31, 2**63
 _TRAINER = re.compile(r"(worker|chief)-\d{1,9}")
 
 
 def check(recording: Recording) -> None:
-    """Let a recording pass that a job of this home could have made.
+    """Check that a job of this home could have made a recording.
 
     Raises:
-        ValueError: what it says cannot be, and why.
-        LookupError: a cause that was found in it is not known here.
-        InvalidInput: its job file is wrong.
+        ValueError: the recording holds an impossible value, which the text explains.
+        LookupError: a cause found in it is not known here.
+        InvalidInput: its job file is invalid.
     """
     run = recording.run
     if not fields.is_name(run.name):
@@ -51,7 +51,7 @@ def check(recording: Recording) -> None:
 
 
 def _replicas(recording: Recording) -> frozenset[ReplicaId]:
-    """Return the replicas of a job, each of which is there once."""
+    """Return the replicas of a job; each must be present exactly once."""
     rows = frozenset(row.replica for row in recording.replicas)
     if len(rows) != len(recording.replicas):
         raise ValueError("a replica is there twice")

@@ -1,4 +1,4 @@
-"""Recordings of jobs: put together from a store, and looked at like the jobs themselves."""
+"""Recordings of jobs: put together from a store, and examined like the jobs themselves."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from paceline.services.life_cycles import LifeCycle
 from paceline.services.logs import LogSelection
 from paceline.stores import Store
 
-#: A thinned recording has about so many samples: 220 replicas for an hour have one in 40 seconds.
+#: The approximate size of a thinned recording in samples: 220 replicas for an hour have one every 40 s.
 MOST_SAMPLES = 20_000
-#: What is measured anew of a job that runs is never thinned: rules judge its last half minute.
+#: Recent measurements of a running job are never thinned: rules judge its last half minute.
 RECENT_SECONDS = 120.0
-#: Measurements of a job that runs are at most so far ahead of who reads them: clocks of machines differ.
+#: Measurements of a running job may be this far ahead of the reader: clocks of machines differ.
 AHEAD_SECONDS = 5.0
-#: So much of the output of each attempt goes into a file, and so much of each line.
+#: How many lines of each attempt's output go into a file, and how many characters of each line.
 OUTPUT_LINES, OUTPUT_CHARACTERS = 500, 2000
-#: So many of the newest traces are looked at for one that has steps.
+#: How many of the newest traces are searched for one that has steps.
 _NEWEST_TRACES = 3
 _UNKNOWN = "what its place says of its replicas, and whether it fits: a recording does not have it"
 
@@ -49,18 +49,18 @@ def read(
     since: float | None = None,
     thinned: bool = False,
 ) -> Recording:
-    """Return what a store knows of a run; traces and variables it has none.
+    """Return what a store knows of a run, which does not include traces and variables.
 
     Args:
-        store: where it is kept.
+        store: where the run is stored.
         run: the run.
         at: now (Unix seconds).
         lost: whether it should run, but no supervisor watches it.
-        facts: of the machine or the image.
-        since: only what was measured from this moment on (Unix seconds), and the latest step report of each
-            replica if that is older; None: all.
-        thinned: what a large job measured over a long time comes in longer intervals, so that a look at it
-            stays cheap; not the last minutes of a job that runs.
+        facts: facts of the machine or the image.
+        since: only measurements from this moment on (Unix seconds), and the latest step report of each
+            replica even if it is older; None: all.
+        thinned: whether to combine the measurements of a large, long job into longer intervals, so that a
+            look at it stays cheap. The last minutes of a running job are not thinned.
 
     Raises:
         NotFound: the run was deleted meanwhile.
@@ -76,7 +76,7 @@ def read(
         samples += store.samples(run.name, since=recent)
         steps += store.step_reports(run.name, since=recent)
     if not run.phase.is_final:
-        # A clock that was set back: what was measured before is not of now, whatever its time says.
+        # If the clock was set back, measurements from before are left out: their times lie in the future.
         samples = [each for each in samples if each.at <= at + AHEAD_SECONDS]
         steps = [each for each in steps if each.at <= at + AHEAD_SECONDS]
     return Recording(
@@ -96,7 +96,7 @@ def read(
 
 
 def _interval_seconds(run: Run, replicas: int, at: float) -> float | None:
-    """Return how long intervals have to be for as many samples as may be; None: as they were measured."""
+    """Return the interval that limits the samples to ``MOST_SAMPLES``; None: the measured intervals do."""
     until = run.finished_at if run.finished_at is not None else at
     seconds = max(0.0, until - (run.started_at if run.started_at is not None else until))
     every = math.ceil(replicas * seconds / MOST_SAMPLES)
@@ -116,24 +116,24 @@ def whole(
     thinned: bool = False,
     kept: RunFilesCache | None = None,
 ) -> Recording:
-    """Return what is known of a job: what was measured, its newest traces, the plan of its variables.
+    """Return everything known of a job: measurements, the newest traces, and the plan of its variables.
 
-    Of traces the events are left out, which are most of them and which no rule looks at.
+    The events of traces are left out: they are most of a trace, and no rule uses them.
 
     Args:
-        jobs: where it is.
+        jobs: where the job is.
         name: its name.
-        since: only what was measured from this moment on (see `LifeCycle.recording`); None: all.
-        thinned: in longer intervals if it is much (see `read`).
-        kept: files that were read before and need not be read again while they are the same.
+        since: only measurements from this moment on (see `LifeCycle.recording`); None: all.
+        thinned: whether to combine many measurements into longer intervals (see `read`).
+        kept: caches files that were read before and have not changed.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: the job does not exist.
         StoreError: the store or the run's folder cannot be read or written.
     """
     recording = jobs.recording(name, since=since, thinned=thinned)
     if recording.traces or recording.plan is not None:
-        return recording  # A server has looked for both already.
+        return recording  # A server has looked for both.
     kept = kept or RunFilesCache()
     site = jobs.trace_site(recording.run)
     if kept.are_old(recording.at):
@@ -144,10 +144,10 @@ def whole(
 
 
 def exported(jobs: LifeCycle, name: str) -> Recording:
-    """Return all that is known of a job, the end of its output, too: what a file of it has.
+    """Return everything known of a job for a recording file, including the end of its output.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: the job does not exist.
         StoreError: the store or the run's folder cannot be read.
     """
     recording = whole(jobs, name)
@@ -157,9 +157,9 @@ def exported(jobs: LifeCycle, name: str) -> Recording:
 
 
 class RunFilesCache:
-    """The newest traces and the plan of a job's variables, read anew only when their files have changed."""
+    """The newest traces and the plan of a job's variables, read again only when their files have changed."""
 
-    #: How often a place that is far is asked for newer files.
+    #: How often newer files are fetched from a remote site.
     FETCH_SECONDS = 30.0
 
     def __init__(self) -> None:
@@ -168,7 +168,7 @@ class RunFilesCache:
         self._plan: tuple[float, Plan | None] = (-math.inf, None)
 
     def are_old(self, now: float) -> bool:
-        """Whether files are to be fetched; it is taken as done then.
+        """Return whether files are to be fetched now; if so, this counts as done.
 
         Args:
             now: Unix seconds.
@@ -179,8 +179,8 @@ class RunFilesCache:
         return True
 
     def traces(self, folder: Path) -> tuple[Trace, ...]:
-        """Return the newest traces in the folder of a run, without their events."""
-        if not (folder / models.FOLDER).is_dir():  # Then pyarrow need not be loaded.
+        """Return the newest traces in a run's folder, without their events."""
+        if not (folder / models.FOLDER).is_dir():  # pyarrow need not be loaded.
             return ()
         from paceline.sources import traces
 
@@ -188,7 +188,7 @@ class RunFilesCache:
         files = traces.files(folder, names[-1]) if names else []
         if files != self._traces[0]:
             try:
-                # A profile in which no step fell is no reason to forget the trace before it.
+                # A newer profile without a step must not hide the trace before it.
                 every = (traces.read(folder, name).traces for name in reversed(names))
                 found: tuple[Trace, ...] = next(filter(None, every), ())
             except ModuleNotFoundError:  # pyarrow comes with the extra `training`
@@ -197,7 +197,7 @@ class RunFilesCache:
         return self._traces[1]
 
     def plan(self, run: Run, folder: Path) -> Plan | None:
-        """Return the plan of the variables that were counted; None: none were."""
+        """Return the plan of the recorded variables; None if none were recorded."""
         try:
             written_at = (folder / models.VARIABLES).stat().st_mtime
         except OSError:
@@ -208,7 +208,7 @@ class RunFilesCache:
 
 
 def _plan(run: Run, folder: Path) -> Plan | None:
-    """Return the plan that the job file makes of the variables that a trainer has counted."""
+    """Return the plan that the job file makes of the variables that a trainer has recorded."""
     try:
         variables = specs.load_variables(folder / models.VARIABLES)
         return variable_plans.asked_for(run.spec, variables).plan
@@ -217,7 +217,7 @@ def _plan(run: Run, folder: Path) -> Plan | None:
 
 
 def situation(recording: Recording) -> Situation:
-    """Return what a recording says of where its job stood."""
+    """Return the situation of a job as far as its recording describes it."""
     return Situation.of(
         recording.run,
         recording.replicas,
@@ -230,7 +230,7 @@ def situation(recording: Recording) -> Situation:
 
 
 def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
-    """Return where a job stands; of one that only a store knows any more, what its recording says.
+    """Return the situation of a job; if only a store still knows the job, as its recording describes it.
 
     Raises:
         StoreError: the store cannot be read.
@@ -243,7 +243,7 @@ def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
 
 
 def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[OutputTail, ...]:
-    """Return the end of what replicas have printed whose last end was a failure."""
+    """Return the end of the output of the replicas that failed last."""
     failed = {row.replica for row in situation.replicas if row.has_failed}
     if not failed:
         return ()
@@ -263,7 +263,7 @@ def _output(jobs: LifeCycle, run: Run, wanted: LogSelection) -> tuple[OutputTail
 
 
 def judged(recording: Recording, situation: Situation) -> Explanation:
-    """Return why a job is where it is: of one that has ended as that was found then, if it was kept."""
+    """Return the explanation of a job's state; for an ended job, the stored conclusion if there is one."""
     kept = recording.conclusion
     if kept is None:
         return diagnoses.diagnose(recording, situation)
@@ -277,21 +277,21 @@ def judged(recording: Recording, situation: Situation) -> Explanation:
 def explain(
     jobs: LifeCycle, name: str, *, thinned: bool = False, anew: bool = False
 ) -> tuple[Recording | None, Explanation]:
-    """Return why a job is where it is, and why it is no faster, with what that was told from.
+    """Return the explanation of a job's state and speed, and the recording that it is based on.
 
-    Where nothing measured can be read, the answer is from what else is known, and says what is missing.
+    If no measurements can be read, the explanation is based on what else is known, and says what is missing.
 
     Args:
-        jobs: where it is.
+        jobs: where the job is.
         name: its name.
-        thinned: measured in longer intervals if it is much (see `read`).
-        anew: by the rules of today, whatever was found when it had ended.
+        thinned: whether to combine many measurements into longer intervals (see `read`).
+        anew: whether to apply the present rules instead of the conclusion stored at the job's end.
 
     Returns:
-        The recording, None of a job of a cluster whose spec is wrong; and the answer.
+        The recording, None for a job of a cluster whose spec is invalid; and the explanation.
 
     Raises:
-        NotFound: there is no such job.
+        NotFound: the job does not exist.
         StoreError: the store cannot be read.
     """
     recording, unread = _known(jobs, name, thinned=thinned)
@@ -305,7 +305,7 @@ def explain(
 
 
 def _known(jobs: LifeCycle, name: str, *, thinned: bool) -> tuple[Recording | None, tuple[str, ...]]:
-    """Return what is known of a job, and what could not be read of it."""
+    """Return what is known of a job, and what of it could not be read."""
     try:
         return whole(jobs, name, thinned=thinned), ()
     except PacelineError as error:

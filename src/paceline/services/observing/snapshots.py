@@ -1,4 +1,4 @@
-"""How a job does now, or did over its whole life: the snapshot of what its store knows."""
+"""How a job does now, or did over its whole life: the snapshot of what its store holds."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from paceline.stores import Store
 
 
 def read(store: Store, run: Run, *, now: float, lost: bool = False, delay_seconds: float = 0.0) -> Snapshot:
-    """Return the snapshot of a run: of the last seconds, or of the whole run when that has ended.
+    """Return the snapshot of a run: of the last seconds, or of the whole run if it has ended.
 
     Args:
-        store: where it is kept.
+        store: where the run is stored.
         run: the run.
         now: Unix seconds.
         lost: whether it should run, but no supervisor watches it.
-        delay_seconds: how long measurements may take until they are stored: so much more is looked at.
+        delay_seconds: how long measurements may take until they are stored; the snapshot reaches back further
+            by this time.
 
     Raises:
         NotFound: the run was deleted meanwhile.

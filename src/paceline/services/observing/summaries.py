@@ -1,8 +1,8 @@
-"""What a run came to, in numbers: pure functions of its recording.
+"""The totals and means of a run: pure functions of its recording.
 
-Rates and means are taken over the *training interval*, from the beginning of the first step report to the end
-of the last, because start-up and evaluation would dilute them; without step reports they are taken over
-everything that was measured. What was not measured is None, never 0, and sums leave it out.
+Rates and means cover the *training interval*, from the beginning of the first step report to the end of the
+last, because start-up and evaluation would dilute them. Without step reports they cover all measurements. A
+value that was not measured is None, never 0, and sums leave it out.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class ReplicaSummary:
     """One replica over the training interval.
 
     Attributes:
-        exit: why its latest attempt ended; None when it has not.
+        exit: why its latest attempt ended; None if it has not ended.
         samples: how many samples lie within the interval.
         memory_max_bytes: the highest reading of the whole run.
-        received_bytes: of the whole run, all attempts; as is ``sent_bytes``.
-        throttled_share: seconds throttled in each second; the kernel adds up cores, so it may exceed 1.
-        steps: its own, all attempts; as are ``examples``.
-        examples_per_second: over the time that it trained itself.
+        received_bytes: over the whole run, all attempts; the same holds for ``sent_bytes``.
+        throttled_share: throttled seconds per second; the kernel adds up cores, so it may exceed 1.
+        steps: its own steps, all attempts; the same holds for ``examples``.
+        examples_per_second: over the time during which this replica trained.
     """
 
     replica: ReplicaId
@@ -60,7 +60,7 @@ class ReplicaSummary:
 
     @property
     def network_bytes_per_second(self) -> float | None:
-        """Return both directions together; None unless both were measured."""
+        """The traffic of both directions together; None unless both were measured."""
         if self.received_bytes_per_second is None or self.sent_bytes_per_second is None:
             return None
         return self.received_bytes_per_second + self.sent_bytes_per_second
@@ -68,14 +68,14 @@ class ReplicaSummary:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerImbalance:
-    """How unevenly one resource lies over the PS.
+    """How unevenly one resource is used across the PS.
 
     Attributes:
         resource: ``cpu``, ``network`` or ``memory``.
-        unit: of the loads: ``cores``, ``bytes_per_second`` or ``bytes``.
-        loads: of each PS that was measured, in the order of their numbers.
-        hottest: the PS with the most.
-        is_hot: whether that is so far above the mean that it will hold up the others.
+        unit: the unit of the loads: ``cores``, ``bytes_per_second`` or ``bytes``.
+        loads: the load of each PS that was measured, in the order of their indices.
+        hottest: the PS with the highest load.
+        is_hot: whether its load is so far above the mean that it will delay the others.
     """
 
     resource: str
@@ -89,18 +89,18 @@ class ServerImbalance:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunOutcome:
-    """What a run came to.
+    """The result of a run in numbers.
 
     Attributes:
         seconds: how long it ran, from its first launch to its end.
-        interval: the training interval; None when nothing was measured at all.
-        steps: the global step that it came to; it goes back when a checkpoint is restored.
-        examples: all trainers together, also those that were trained again after a restart.
-        examples_per_second: all trainers, over the time in which at least one of them trained.
-        loss: the one reported last.
-        input_wait_share: the part of the trainers' time that they waited for input.
-        auc: of the last evaluation that has one; as are ``log_loss`` and ``accuracy``.
-        ps_load_max_over_mean: the higher one of CPU and network, 1 is even; None when neither was measured.
+        interval: the training interval; None if nothing was measured at all.
+        steps: the global step that it reached; it goes back when a checkpoint is restored.
+        examples: the examples of all trainers, including those trained again after a restart.
+        examples_per_second: of all trainers, over the time in which at least one of them trained.
+        loss: the last loss reported.
+        input_wait_share: the share of the trainers' time that they waited for input.
+        auc: from the last evaluation that has it; the same holds for ``log_loss`` and ``accuracy``.
+        ps_load_max_over_mean: the higher value of CPU and network, 1 is even; None if neither was measured.
         notes: what was not measured, and why.
     """
 
@@ -125,11 +125,11 @@ class RunOutcome:
 
     @property
     def servers(self) -> tuple[ReplicaSummary, ...]:
-        """Return its parameter servers."""
+        """Its parameter servers."""
         return tuple(each for each in self.replicas if each.replica.role is Role.PS)
 
     def imbalance(self, resource: str) -> ServerImbalance | None:
-        """Return the imbalance of one resource; None when it was not measured on two PS at least."""
+        """Return the imbalance of one resource; None if it was not measured on at least two PS."""
         return next((found for found in self.imbalances if found.resource == resource), None)
 
 
@@ -137,7 +137,8 @@ def summarize(recording: Recording) -> RunOutcome:
     """Return the summary of a run.
 
     Args:
-        recording: what is known of it; a run that goes on is summed up to its moment.
+        recording: the recording of the run; a run that has not ended is summarized up to the recording's
+            moment.
     """
     run, steps = recording.run, recording.steps
     interval = training_interval(recording)
@@ -237,7 +238,7 @@ def _imbalance(
 
 
 def _joint_rate(steps: Sequence[StepReport]) -> float | None:
-    """Return the examples of all over the seconds in which at least one of them trained."""
+    """Return the examples of all trainers over the seconds in which at least one of them trained."""
     counted = [r for r in steps if r.examples is not None and r.interval_seconds]
     seconds = covered_seconds(map(stretch, counted))
     return rates.quotient(sum(report.examples or 0 for report in counted), seconds)

@@ -1,7 +1,7 @@
-"""The course of a job: the load of its replicas and how its training went, on one grid of time, for charts.
+"""The course of a job for charts: the load of its replicas and its training progress on one grid of time.
 
-It is put together once, from long intervals, and what is measured after that is added to it: what many who
-look at a large job ask for every few seconds costs no more than the look at it that is taken anyway.
+A course is computed once, from long intervals, and later measurements are added to it. Hence any number of
+viewers of a large job, asking every few seconds, cost no more than the look that is taken anyway.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing.diagnosis_runs import REACH_SECONDS, DiagnosisRun
 
-#: A course has at most so many cells; their width doubles when more would be needed.
+#: The most cells of a course; their width doubles when more would be needed.
 MOST_CELLS = 240
-#: The narrowest cell: a sample is taken every second.
+#: The narrowest cell, as samples are taken every second.
 LEAST_SECONDS = 1.0
-#: A cell at an end that trainers cover for a smaller part than they do the next one is left out.
+#: A cell at either end is left out if trainers cover less than this share of their coverage of the next cell.
 WHOLE_SHARE = 0.75
 
 
 class Gauge(enum.StrEnum):
-    """What is measured of a replica's load."""
+    """A measurement of a replica's load."""
 
     CPU = "cpu"
     MEMORY = "memory"
@@ -45,7 +45,7 @@ class Gauge(enum.StrEnum):
 
     @property
     def unit(self) -> str:
-        """Return the unit of its values; a share is a part of 1."""
+        """The unit of its values; a share is a part of 1."""
         return _UNITS[self]
 
 
@@ -58,22 +58,22 @@ _FIELDS = {
     Gauge.SENT: "network_sent_bytes", Gauge.THROTTLED: "throttled_seconds", Gauge.GPU: "gpu_utilization",
 }  # fmt: skip
 _ROLES = tuple(Role)
-#: Counts within an interval, of which the rate is wanted.
+#: Counts per interval, which the course shows as rates.
 _RATES = frozenset((Gauge.RECEIVED, Gauge.SENT, Gauge.THROTTLED))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TimeSeries:
-    """A job over time; NaN is what was not measured.
+    """The course of a job; NaN means not measured.
 
     Attributes:
-        grid: from its start to what was measured last.
-        replicas: whose load the rows are, parameter servers first.
-        loads: by gauge, a row for each replica and a column for each cell: means over time.
-        shares: the same as parts of what a replica may use, where that is known.
-        examples_per_second: of all trainers together in each cell.
-        loss: the mean of all trainers' in each cell.
-        evaluations: all of them, the oldest first.
+        grid: from the job's start to its last measurement.
+        replicas: the replicas of the rows, parameter servers first.
+        loads: by gauge, a row for each replica and a column for each cell; means over time.
+        shares: the same as shares of what a replica may use, where that is known.
+        examples_per_second: of all trainers together, in each cell.
+        loss: the mean over all trainers, in each cell.
+        evaluations: all evaluations, oldest first.
     """
 
     grid: Grid
@@ -89,9 +89,9 @@ class TimeSeriesReader:
     """Follows the course of one job.
 
     Args:
-        jobs: where it is.
+        jobs: where the job is.
         name: its name.
-        look: returns the latest look at it.
+        look: returns the latest look at the job.
     """
 
     def __init__(self, jobs: LifeCycle, name: str, look: Callable[[], DiagnosisRun]) -> None:
@@ -100,10 +100,10 @@ class TimeSeriesReader:
         self._seen: tuple[float | None, float] = None, -math.inf
 
     def course(self) -> TimeSeries:
-        """Return its course until now.
+        """Return the course of the job until now.
 
         Raises:
-            NotFound: there is no such job.
+            NotFound: the job does not exist.
             StoreError: the store or the run's folder cannot be read.
             ClusterError: the cluster does not answer.
         """
@@ -125,7 +125,7 @@ class TimeSeriesReader:
         return self._sums.course(recording, end)
 
     def _end(self, recording: Recording) -> float:
-        """Return when a job ended, or was measured last; now, if it goes on."""
+        """Return when a job ended, when a lost job was last measured, or else the present."""
         run = recording.run
         if run.phase.is_final and run.finished_at is not None:
             return run.finished_at
@@ -135,7 +135,7 @@ class TimeSeriesReader:
         return recording.at
 
     def _add_stored(self, sums: _Sums, cores: Mapping[ReplicaId, float | None]) -> None:
-        """Add what was measured before the look reaches back."""
+        """Add everything that the store has of the job, also from before the reach of a look."""
         store, stored = self._jobs.stored(self._name)
         every = sums.grid.cell_seconds if sums.grid.cell_seconds > LEAST_SECONDS else None
         sums.add_samples(store.samples(stored, every_seconds=every), cores)
@@ -143,13 +143,13 @@ class TimeSeriesReader:
 
 
 def _usual_seconds(recording: Recording) -> float:
-    """Return how long intervals are; of a large job that has ended they were made longer."""
+    """Return the usual length of intervals; a look at a large ended job has longer ones."""
     seconds = [each.interval_seconds for each in recording.samples]
     return statistics.median(seconds) if seconds and recording.run.phase.is_final else LEAST_SECONDS
 
 
 def _grid(started_at: float | None, end: float, usual_seconds: float) -> Grid:
-    """Return the grid of a job; nothing was measured of one that has not started."""
+    """Return the grid of a job; it is empty for a job that has not started."""
     if started_at is None or end <= started_at:
         return Grid(end, LEAST_SECONDS, 0)
     width = LEAST_SECONDS
@@ -159,14 +159,14 @@ def _grid(started_at: float | None, end: float, usual_seconds: float) -> Grid:
 
 
 class _Means:
-    """Means over the cells of a grid, of many replicas; what was added is in them."""
+    """Time-weighted means of many replicas over the cells of a grid."""
 
     def __init__(self, grid: Grid) -> None:
         self._grid = grid
         self._sums = self._seconds = numpy.zeros((0, grid.cells))
 
     def add(self, rows: Sequence[int], since: Array, until: Array, levels: Array) -> None:
-        """Add levels, of rows that they belong to; what is not a number is left out."""
+        """Add levels to their rows; values that are not finite are left out."""
         known = numpy.isfinite(levels) & (until > since)
         row = numpy.array(rows, dtype=numpy.intp)[known]
         if not len(row):
@@ -179,12 +179,12 @@ class _Means:
         self._seconds = seconds + _grown(self._seconds, count)
 
     def means(self, rows: int, cells: int) -> Array:
-        """Return the means of so many rows and cells; NaN where nothing was added."""
+        """Return the means of the first rows and cells; NaN where nothing was added."""
         sums, seconds = (_grown(each, rows)[:, :cells] for each in (self._sums, self._seconds))
         return _quotient(sums, seconds)
 
     def covered(self, cells: int) -> Array:
-        """Return for how many seconds of all rows together there is something in each cell."""
+        """Return for how many seconds, over all rows together, each cell has values."""
         seconds: Array = self._seconds[:, :cells].sum(axis=0)
         return seconds
 
@@ -195,7 +195,7 @@ def _grown(array: Array, rows: int) -> Array:
 
 
 class _Sums:
-    """What was measured of a job so far, on a grid: each measurement once, however often it is brought."""
+    """The measurements of a job so far, on a grid: each counts once, however often it is added."""
 
     def __init__(self, grid: Grid) -> None:
         self.grid = grid
@@ -211,7 +211,7 @@ class _Sums:
 
         Args:
             found: the samples.
-            cores: how many each replica may use, where samples do not say it.
+            cores: how many cores each replica may use, for samples that do not say it.
         """
         new = self._new(found)
         if not new:
@@ -244,14 +244,14 @@ class _Sums:
         self._loss.add(rows, until - interval, until, _column(each.loss for each in new))
 
     def _new(self, found: Iterable[Measured]) -> list[Measured]:
-        """Return what comes after what was added of the same attempt, and note it."""
+        """Return the measurements that are newer than those added for the same attempt, and note them."""
         new = [each for each in found if each.at > self._seen.get(_owner(each), -math.inf)]
         for each in new:
             self._seen[_owner(each)] = max(each.at, self._seen.get(_owner(each), -math.inf))
         return new
 
     def course(self, recording: Recording, end: float) -> TimeSeries:
-        """Return what was added, up to a moment."""
+        """Return the course up to a moment."""
         cells = min(self.grid.cells, max(0, math.ceil((end - self.grid.since) / self.grid.cell_seconds)))
         order = sorted(self._rows, key=_place)
         places = [self._rows[each] for each in order]
@@ -274,7 +274,7 @@ class _Sums:
         )
 
     def _told(self, cells: int) -> int:
-        """Return up to which cell half of the trainers have reported: the others' are still to come."""
+        """Return the cell up to which half of the trainers have reported; other reports may still come."""
         latest = {of: at for (kind, of, _), at in sorted(self._seen.items(), key=_time) if kind is StepReport}
         if not latest:
             return cells
@@ -283,7 +283,7 @@ class _Sums:
 
 
 def _ragged(covered: Array) -> list[int]:
-    """Return the cells at both ends that only some trainers are in: they say nothing of all."""
+    """Return the cells at both ends that only some trainers cover: they do not represent all trainers."""
     known = numpy.flatnonzero(covered)
     if len(known) < 3:
         return []
@@ -313,7 +313,7 @@ def _quotient(values: Array, by: Array) -> Array:
 
 
 def _over_rows(join: Callable[..., Array], values: Array) -> Array:
-    """Return what rows have together; NaN where none has anything."""
+    """Return the rows joined into one; NaN where no row has a value."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # The mean of nothing is NaN, as it should be.
         joined = join(values, axis=0)

@@ -1,4 +1,4 @@
-"""Traces of a job: asked for and waited for, or the newest that is there."""
+"""Traces of a job: takes a new trace, or reads the newest one."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ from paceline.sources import traces as sources
 
 Reading = sources.TraceReading
 _TRAINERS = (Role.CHIEF, Role.WORKER)
-#: Those that have a server of TensorFlow.
+#: The roles whose replicas have a TensorFlow server.
 _PROFILED = (Role.PS, Role.CHIEF, Role.WORKER)
-#: So long trainers may take to trace a step before their servers are profiled.
+#: How long trainers may take to trace a step before their servers are profiled.
 SESSION_SECONDS = 3.0
-#: For so long the profiler looks, the first time and the next.
+#: How long the profiler records, in the first attempt and in the second.
 PROFILE_MILLISECONDS = (1000, 4000)
-#: Within that every agent has seen what it is asked for, which it looks for once a second.
+#: Within this time every agent has seen a request: it checks once a second.
 LEAD_SECONDS = 2.0
-#: A server takes so long at most to write what it saw, and its agent to compress that: an agent waits 20 s.
+#: How long a server may take to write its profile, and its agent to compress it: an agent waits 20 s.
 PROFILE_SECONDS = 30.0
 
 
 def window(now: float, milliseconds: int) -> traced_steps.Window:
-    """Return when servers are profiled for which that is asked now (Unix seconds)."""
+    """Return when servers are profiled if the request is made now (Unix seconds)."""
     return traced_steps.Window(now + LEAD_SECONDS, milliseconds)
 
 
 def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
-    """Return the replicas of a run that have one of the roles and run now."""
+    """Return the replicas of a run that have one of the roles and are running."""
     return {
         str(row.replica)
         for row in jobs.replicas(run.name)
@@ -47,10 +47,10 @@ def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
 
 
 def traceable(jobs: LifeCycle, name: str) -> tuple[Run, set[str]]:
-    """Return a job that can be traced, and the replicas that train.
+    """Return a job that can be traced, and its trainers.
 
     Raises:
-        Conflict: it does not run, or its framework is another one than TensorFlow.
+        Conflict: the job does not run, or it does not use TensorFlow.
     """
     run = jobs.get(name)
     if run.spec.framework is Framework.PYTORCH:  # Its ports are those of its ranks, which expect no profiler.
@@ -68,7 +68,7 @@ def newest(jobs: LifeCycle, run: Run) -> sources.TraceReading:
     """Return the newest traces of a run.
 
     Raises:
-        NotFound: it has none.
+        NotFound: the run has no traces.
     """
     site = jobs.trace_site(run)
     site.fetch()
@@ -82,17 +82,17 @@ def newest(jobs: LifeCycle, run: Run) -> sources.TraceReading:
 
 
 def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.TraceReading:
-    """Ask for a trace of a running job and return it when all trainers have answered, or the time is over.
+    """Request a trace of a running job, and return it when all trainers have answered or the time is over.
 
-    A trainer with a session traces its next step. Where one has none, or has not answered after
-    ``SESSION_SECONDS``, TensorFlow's profiler looks at every replica. It looks a second time, for longer,
-    where a trainer made no whole step while it did: the slow ones are those that matter.
+    A trainer with a session traces its next step. If a trainer has no session, or has not answered after
+    ``SESSION_SECONDS``, TensorFlow's profiler records every replica. If a trainer completed no step during
+    the profile, a second, longer profile follows: the slow trainers are those that matter.
 
     Raises:
         Conflict: the job does not run, or no trainer has anything that can be traced.
         WaitTimeout: no trainer has answered in time.
         StoreError: the run's folder cannot be written.
-        ClusterError: no trainer can be asked.
+        ClusterError: no trainer can be reached.
     """
     run, wanted = traceable(jobs, name)
     taking = _Taking(jobs, run, wanted, time.monotonic() + timeout_seconds)
@@ -111,7 +111,7 @@ def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.Trace
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Taking:
-    """A trace of a run that is asked for.
+    """A trace of a run that is being taken.
 
     Attributes:
         jobs: where the run is.
@@ -126,11 +126,11 @@ class _Taking:
     deadline: float
 
     def attempt(self, milliseconds: int, sessions_seconds: float = 0.0) -> sources.TraceReading:
-        """Return what came: steps of sessions, or else of a profile that is so long.
+        """Return what was traced: steps of sessions, or else of a profile of this length.
 
         Args:
-            milliseconds: of the profile.
-            sessions_seconds: how long steps of sessions are waited for after it.
+            milliseconds: the length of the profile.
+            sessions_seconds: how long to wait for steps of sessions after the profile.
 
         Raises:
             Conflict: no trainer has anything that can be traced.
@@ -158,11 +158,11 @@ class _Taking:
             return dataclasses.replace(found, silent=tuple(sorted(silent)))
 
     def missing(self, found: sources.TraceReading) -> set[str]:
-        """Return the trainers that have left no step, and have not said that they have none to leave."""
+        """Return the trainers that have neither left a step nor answered that they cannot."""
         return self.wanted - {each.trainer for each in found.traces} - found.refused.keys()
 
     def _has_all(self, found: sources.TraceReading) -> bool:
-        """Whether there are steps of all trainers."""
+        """Return whether there are steps of all trainers."""
         return {each.trainer for each in found.traces} >= self.wanted
 
     def _read(
@@ -173,14 +173,14 @@ class _Taking:
         is_enough: Callable[[sources.TraceReading], bool],
         are_enough: Callable[[Sequence[Path]], bool] = bool,
     ) -> sources.TraceReading:
-        """Return what comes until it is enough, for so long at most.
+        """Return the traces that arrive, once they are enough or the time is over.
 
         Args:
-            site: where it comes.
-            trace: its name.
-            seconds: how long.
-            is_enough: judges what was read.
-            are_enough: judges the files, which are read only then: profiles have megabytes.
+            site: where they arrive.
+            trace: the name of the trace.
+            seconds: how long to wait.
+            is_enough: judges the traces read.
+            are_enough: judges the files before they are read, because profiles have megabytes.
         """
         until = min(self.deadline, time.monotonic() + seconds)
         files: list[Path] = []
@@ -198,10 +198,10 @@ class _Taking:
 
 
 def _is_any(found: sources.TraceReading) -> bool:
-    """Whether whatever was read will do."""
+    """Accept whatever was read."""
     return True
 
 
 def _profiled(files: Sequence[Path]) -> set[str]:
-    """Return the replicas that have answered with a profile, or said why they cannot."""
+    """Return the replicas that have answered with a profile, or with the reason why they have none."""
     return {path.stem.rpartition(".")[0] for path in files if path.suffix == traced_steps.PROFILE}

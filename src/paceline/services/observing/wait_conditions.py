@@ -1,4 +1,4 @@
-"""What a job can be waited for: a phase, a step, a finding."""
+"""Conditions that a job can be waited for: a phase, a step, a finding."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from paceline.services.observing import diagnosis_runs, finding_debounce
 
 
 class Condition(abc.ABC):
-    """Something that a job is waited for; made for one job and one wait."""
+    """A condition that a job is waited for; an instance serves one job and one wait."""
 
     @abc.abstractmethod
     def is_met(self, run: Run) -> bool:
-        """Whether it holds now.
+        """Return whether the condition holds now.
 
         Args:
             run: the job as it is now.
         """
 
     def outcome(self, run: Run) -> str:
-        """Return what to say of a job that the condition is met by, such as its phase."""
+        """Return what to say of a job that meets the condition, such as its phase."""
         return str(run.phase)
 
     def shortfall(self) -> str:
-        """Return what a job lacks as long as the condition is not met, such as `` without PS001``."""
+        """Return what a job still misses while the condition is not met, such as `` without PS001``."""
         return ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class PhaseReached(Condition):
-    """The job is in one of some phases."""
+    """The job is in one of the given phases."""
 
     phases: frozenset[JobPhase]
 
     def is_met(self, run: Run) -> bool:
-        """Whether the job is in one of them."""
+        """Return whether the job is in one of the phases."""
         return run.phase in self.phases
 
 
@@ -61,8 +61,8 @@ class StepReached(Condition):
 
     Args:
         jobs: where the job is.
-        step: of all trainers together.
-        is_further: whether it counts from the step at which the job is when it is looked at first.
+        step: the step of all trainers together.
+        is_further: whether to count from the job's step at the first look.
     """
 
     def __init__(self, jobs: LifeCycle, step: int, *, is_further: bool = False) -> None:
@@ -70,7 +70,7 @@ class StepReached(Condition):
         self._is_further = is_further
 
     def is_met(self, run: Run) -> bool:
-        """Whether a trainer has reported that step or a later one."""
+        """Return whether a trainer has reported this step or a later one."""
         # Agents of pods that have just begun do not answer yet.
         with contextlib.suppress(EngineError):
             step = self._jobs.snapshot(run.name).step or 0
@@ -84,7 +84,7 @@ class StepReached(Condition):
         return f"step {self._step}"
 
     def shortfall(self) -> str:
-        """Return the step that it lacks."""
+        """Return the step that the job has not reached."""
         return f" before step {self._step}"
 
 
@@ -96,7 +96,8 @@ class FindingMade(Condition):
     Args:
         jobs: where the job is.
         name: the job.
-        codes: of causes, such as ``PS001``; any of them will do. Empty: any cause that is at least a warning.
+        codes: the codes of causes, such as ``PS001``; any of them is enough. Empty: any cause that is at
+            least a warning.
     """
 
     def __init__(self, jobs: LifeCycle, name: str, codes: Sequence[str] = ()) -> None:
@@ -107,7 +108,7 @@ class FindingMade(Condition):
         self._cause: Cause | None = None
 
     def is_met(self, run: Run) -> bool:
-        """Whether there is such a cause; looks anew when it is time for that, or when the job has ended."""
+        """Return whether there is such a cause; looks again when it is time, or when the job has ended."""
         began = time.monotonic()
         if began < self._next_at and not run.phase.is_final:
             return False
@@ -125,12 +126,12 @@ class FindingMade(Condition):
         return not cause.is_past and cause.severity.rank >= Severity.WARNING.rank
 
     def outcome(self, run: Run) -> str:
-        """Return the cause in a line."""
+        """Return the cause in one line."""
         cause = self._cause
         return "" if cause is None else f"{_code(cause)} {cause.severity}: {' '.join(cause.what.split())}"
 
     def shortfall(self) -> str:
-        """Return the codes that it lacks."""
+        """Return the codes that the job does not have."""
         return f" without {' or '.join(self._codes) or 'a finding'}"
 
 

@@ -1,6 +1,6 @@
-"""Jobs of a cluster whose cores are moved while they run, each looked after by a thread.
+"""Moves cores within running jobs of a cluster; each such job has a thread.
 
-They run beside the operator: what one of them meets costs its own turn, and never those of others.
+The threads run beside the operator: a failure of one costs only its own turn, and never those of others.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from paceline.services.operators.rounds import Present
 from paceline.services.studying.autoscales import SETTLE_SECONDS, Autoscaler
 from paceline.services.studying.probes import ProbeTimes
 
-#: So many jobs are probed at once at most: each measures what the others do to a node that they share.
+#: The most jobs that are probed at once: each probe measures the others' effects on a shared node.
 AT_ONCE = 4
-#: How often to look for jobs that ask for it.
+#: How often to look for jobs that ask for autoscaling.
 LOOK_SECONDS = 5.0
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class _Scaled:
-    """A job that is looked after."""
+    """A job that is being autoscaled."""
 
     over: threading.Event
     thread: threading.Thread
 
 
 class AutoscaledJobs:
-    """Moves cores within the jobs that ask for it.
+    """Moves cores within the jobs that ask for autoscaling.
 
     Args:
-        cluster: where they are.
-        present: which there are.
-        store_url: where the operator keeps what they measure; None: their agents are asked.
-        home: where it keeps files.
-        settle_seconds: a job has to train for so long before it is probed for the first time.
+        cluster: where the jobs are.
+        present: the jobs and pods of the cluster.
+        store_url: where the operator stores the jobs' measurements; None: the agents are read.
+        home: where the operator stores files.
+        settle_seconds: how long a job has to train before its first probe.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class AutoscaledJobs:
         self._scaled: dict[str, _Scaled] = {}
 
     async def run(self) -> None:
-        """Look for jobs that ask for it until cancelled."""
+        """Look for jobs that ask for autoscaling until cancelled."""
         loop = asyncio.get_running_loop()
         await self._present.wait_until_known()
         try:
@@ -75,7 +75,7 @@ class AutoscaledJobs:
                 each.over.set()
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Begin to look after jobs that ask for it, and end with those that do not any more."""
+        """Start autoscaling for jobs that ask for it, and end it for jobs that no longer do."""
         wanted = {each["metadata"]["uid"]: each for each in self._present.jobs() if self._asks(each)}
         for uid, scaled in list(self._scaled.items()):
             if uid not in wanted:

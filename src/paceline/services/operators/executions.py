@@ -50,12 +50,14 @@ class Executor:
         self._agent_image = agent_image
         self._provided: dict[str, JobSpec] = {}
         self._systems: dict[str, QueueSystem] = {}
-        self._refused: dict[str, tuple[Object, str]] = {}
+        #: By job and pod: the size that the cluster refused, and why.
+        self._refused: dict[str, dict[str, tuple[Object, str]]] = {}
 
     def forget(self, uid: str) -> None:
         """Forget what was made for a job."""
         self._provided.pop(uid, None)
         self._systems.pop(uid, None)
+        self._refused.pop(uid, None)
 
     async def act(
         self, resource: Object, record: JobRecord, actions: Sequence[commands.Command]
@@ -233,6 +235,9 @@ class Executor:
         known = self._provided.get(resource["metadata"]["uid"])
         if known is not None and known != record.state.spec:
             await self._provide(resource, record)  # Who comes next goes on from the job as it is now.
+        refusals = self._refused.setdefault(resource["metadata"]["uid"], {})
+        for gone in refusals.keys() - {pod["metadata"]["uid"] for pod in found}:
+            del refusals[gone]
         refused = {}
         for pod in found:
             seen = sights.attempt_of(pod)
@@ -245,18 +250,18 @@ class Executor:
             allowance = allowances.allowance(record.state, state.replica)
             wanted = pods.adjustable(pods.sized(record.state.spec.role_of(state.replica), allowance))
             if pods.is_sized(pod, wanted):
-                self._refused.pop(pod["metadata"]["uid"], None)
+                refusals.pop(pod["metadata"]["uid"], None)
                 why = sights.not_resized(pod)
             else:
-                why = await self._resize(pod, wanted)
+                why = await self._resize(pod, wanted, refusals)
             if why:
                 refused[str(state.replica)] = why
         return refused
 
-    async def _resize(self, pod: Object, wanted: Object) -> str:
+    async def _resize(self, pod: Object, wanted: Object, refusals: dict[str, tuple[Object, str]]) -> str:
         """Resize a pod; return why it cannot be, empty if it was."""
         uid, (namespace, name) = pod["metadata"]["uid"], key_of(pod)
-        asked, why = self._refused.get(uid, (None, ""))
+        asked, why = refusals.get(uid, (None, ""))
         if asked == wanted:
             return why
         try:
@@ -265,9 +270,9 @@ class Executor:
             if not (error.is_refusal or error.is_forbidden or error.is_missing):
                 raise
             if error.is_refusal:  # A quota may have room when it is asked again.
-                self._refused[uid] = wanted, error.message
+                refusals[uid] = wanted, error.message
             return error.message
-        self._refused.pop(uid, None)
+        refusals.pop(uid, None)
         return ""
 
     async def clean_up(self, resource: Object, record: JobRecord, seen: Sequence[PodState]) -> None:

@@ -1,6 +1,7 @@
-"""All of the output that an operator keeps has a size: beyond it the oldest goes first.
+"""Limits the total size of the output that an operator stores: beyond it, the oldest output goes first.
 
-It goes from the namespace that has most, so that one which prints much does not cost the others theirs.
+Output is removed from the namespace that has most, so that a job that prints much does not cost other
+namespaces their output.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ class KeptOutput(NamedTuple):
 
 
 def trim(folder: Path, most_bytes: int) -> list[Path]:
-    """Leave out the oldest outputs until all have a size; return which.
+    """Remove the oldest outputs until the total size is within a limit; return their files.
 
     Args:
-        folder: of all runs: ``NAMESPACE/.../logs/REPLICA.ATTEMPT.log`` below it.
-        most_bytes: the size.
+        folder: the folder of all runs, with ``NAMESPACE/.../logs/REPLICA.ATTEMPT.log`` below it.
+        most_bytes: the limit.
     """
     by_namespace: dict[str, list[KeptOutput]] = {}
     for path in folder.glob("*/**/logs/*.log"):

@@ -1,4 +1,4 @@
-"""Looks after every job of a cluster: hears what happens, has each job that it is about reconciled."""
+"""Looks after every job of a cluster: follows events, and has the affected jobs reconciled."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from paceline.services.operators.work_queues import WorkQueue
 from paceline.specs.job_file import custom_resources
 
 WORKERS = 8
-#: News of one job are gathered for so long.
+#: How long changes of one job are gathered before it is looked at.
 GATHER_SECONDS = 0.05
-#: How often jobs that wait for room are decided on; looking at a large cluster may take longer.
+#: How often to decide on the jobs that wait for room; less often if looking at a large cluster takes long.
 ADMIT_SECONDS = 1.0
-#: A look at a job, or at the room of the cluster, is given up after so long; requests have shorter deadlines.
+#: The longest look at a job, or at the room in the cluster; requests have shorter deadlines.
 LOOK_SECONDS = 120.0
 _SHARE_OF_LOOKING = 0.2
-#: An operator that has just begun lets jobs begin when it has looked at all, or after so long.
+#: A new operator admits jobs once it has looked at all of them, or after this time.
 ALL_KNOWN_SECONDS = 60.0
 _ANYWHERE = AdmissionVerdict(room={})
 
@@ -52,11 +52,11 @@ class Operator:
 
     Args:
         cluster: the cluster.
-        agent_image: out of which agents are brought; None: the images of jobs have it.
+        agent_image: the image that provides agents; None: the images of jobs contain it.
         clock: Unix seconds.
-        namespaces: the only ones that it may look at; None: all, and the nodes. Within some, it cannot know
-            whether a job fits, so all begin at once. A namespace that it may not look at, or that is gone,
-            keeps none of the others waiting for long.
+        namespaces: the only namespaces that it may access; None: all, and the nodes. With some namespaces
+            only, it cannot know whether a job fits, so all jobs begin at once. A namespace that is gone or
+            not accessible does not delay the others for long.
         read: returns the job that a resource asks for, or what is wrong with it.
     """
 
@@ -99,7 +99,7 @@ class Operator:
 
     @property
     def unreadable(self) -> int:
-        """Return how many jobs are left alone, for it cannot be read where they stand."""
+        """The number of jobs left alone because their status cannot be read."""
         return self._reconciler.unreadable
 
     async def run(self) -> None:
@@ -108,7 +108,7 @@ class Operator:
             begun = [tasks.create_task(self._begin(tasks, each)) for each in self._where]
             done: set[asyncio.Task[None]] = set()
             while not done:
-                # An operator of all namespaces has to know all jobs; of some namespaces one may be gone.
+                # An operator of all namespaces has to know all jobs; of selected ones, some may be gone.
                 done, _ = await asyncio.wait(begun, timeout=None if self._sees_nodes else ALL_KNOWN_SECONDS)
             self._note_known()
             self._has_begun.set()
@@ -120,9 +120,9 @@ class Operator:
                 tasks.create_task(self._work())
 
     async def _begin(self, tasks: asyncio.TaskGroup, namespace: str | None) -> None:
-        """Follow what there is in a namespace; return when all of it was seen once.
+        """Follow the jobs and pods of a namespace; return when all of them were seen once.
 
-        Pods are listed after the jobs: what is known of a job must not be newer than its pods.
+        Pods are listed after jobs: the known state of a job must not be newer than that of its pods.
         """
         tasks.create_task(self._jobs[namespace].run())
         await self._jobs[namespace].is_filled.wait()
@@ -134,7 +134,7 @@ class Operator:
             self._job_changed(resource)
 
     async def wait_until_known(self) -> None:
-        """Wait until all jobs and pods were seen once; in some namespaces, those that may be seen."""
+        """Wait until all jobs and pods were seen once; with selected namespaces, the accessible ones."""
         await self._has_begun.wait()
 
     def namespaces(self) -> Collection[str] | None:
@@ -146,11 +146,11 @@ class Operator:
         return self._jobs
 
     def wanted(self, resource: Object) -> JobSpec | str | None:
-        """Return what a job asked for when it was last looked at, or what was wrong; None: it was not yet."""
+        """Return what a job asked for, or what was wrong, at the last look; None before the first look."""
         return self._reconciler.last_wanted(resource)
 
     def pods_of(self, uid: str) -> Iterable[Object]:
-        """Return the pods of the job of an identity."""
+        """Return the pods of the job with this UID."""
         return self._pods_of[uid].values() if uid in self._pods_of else ()
 
     def _job_changed(self, resource: Object) -> None:
@@ -192,7 +192,7 @@ class Operator:
                 self.counters.refusals += 1
                 self._troubles[key] = f"a look at it was given up after {LOOK_SECONDS:.0f} s"
                 log.warning("%s/%s is tried again: %s", *key, self._troubles[key])
-            except Exception:  # The loop's edge: one job that cannot be looked after keeps no other waiting.
+            except Exception:  # The loop's edge: one broken job must not block the others.
                 self.counters.failures += 1
                 log.exception("%s/%s could not be looked after", *key)
                 loops.check_cancelled()
@@ -206,10 +206,10 @@ class Operator:
 
     async def _look_after(self, key: Key) -> None:
         if not self._known & {None, key[0]}:
-            return  # It is looked at as soon as its pods are known: those that are not seen are no loss.
+            return  # Its pods are not known yet, so they would look lost; it is looked at later.
         resource = self._jobs.get(key)
         if resource is None or resource["metadata"].get("deletionTimestamp"):
-            # What is being deleted takes its pods along; that they go is no loss to be made up for.
+            # A job that is being deleted takes its pods along; their loss must not be repaired.
             self._forget_all_but_the_present()
             return
         self.counters.reconciliations += 1
@@ -263,7 +263,7 @@ class Operator:
         self._has_waiting_jobs.set()
 
     def _apply_for_more(self, key: Key, resource: Object, record: JobRecord | None) -> None:
-        """Ask for room for the workers that a job is to get while it runs, if it is to get any."""
+        """Request room for the workers that a running job is to gain, if any."""
         uid, workers = resource["metadata"]["uid"], self._reconciler.more_workers(resource)
         if record is None or workers is None:
             self._growing.pop(uid, None)
@@ -277,19 +277,19 @@ class Operator:
         wish = Growing(uid=uid, key=key, record=record, pods=[*self._pods_of[uid].values()], workers=workers)
         verdict = self._verdicts.get(uid, AdmissionVerdict())
         if verdict.room is not None and verdict.room.keys() != set(wish.new):
-            del self._verdicts[uid]  # it was for another wish
+            del self._verdicts[uid]  # it was for another request
         self._growing[uid] = wish
         self._has_waiting_jobs.set()
 
     async def _admit(self) -> None:
         loop = asyncio.get_running_loop()
-        # Only then it knows what is promised to which job, and which one has waited for longest.
+        # Only then are the room promised to each job and the longest wait known.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ALL_KNOWN_SECONDS):
                 await self._all_known.wait()
         while True:
             await self._has_waiting_jobs.wait()
-            await asyncio.sleep(GATHER_SECONDS)  # for those that were submitted together
+            await asyncio.sleep(GATHER_SECONDS)  # gathers jobs that are submitted together
             began = loop.time()
             try:
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -300,7 +300,7 @@ class Operator:
             except ClusterError as error:
                 self.counters.refusals += 1
                 log.warning("no job is admitted for now: %s", error.message)
-            except Exception:  # The loop's edge: jobs that run need no decision.
+            except Exception:  # The loop's edge: running jobs need no decision.
                 self.counters.failures += 1
                 log.exception("no job could be admitted")
                 loops.check_cancelled()
@@ -311,7 +311,7 @@ class Operator:
                 self._has_waiting_jobs.set()
 
     def _waiting(self) -> list[Applicant]:
-        """Return who has not got room yet."""
+        """Return the jobs that do not have room yet."""
         return [
             each
             for uid, each in self._applicants.items()
@@ -319,7 +319,7 @@ class Operator:
         ]
 
     def _wishes(self) -> list[Growing]:
-        """Return the jobs that have not got room for more workers yet."""
+        """Return the running jobs that do not have room for more workers yet."""
         return [
             each
             for uid, each in self._growing.items()
@@ -348,7 +348,7 @@ class Operator:
 
 
 def _trimmed(pod: Object) -> Object:
-    """Return what is needed of a pod; a thousand whole ones would take ten megabytes."""
+    """Return the parts of a pod that are needed; a thousand whole pods would take ten megabytes."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
     kept = (
         "name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "creationTimestamp",

@@ -1,31 +1,31 @@
-"""Says whether a replica floods its output, from looks at it now and then.
+"""Detects whether a replica floods its output, from occasional looks at it.
 
-Where output goes into a file the agent beside it knows the size (`agent.oddities`). In a container it is a
-pipe of the runtime's, and nothing counts what goes through a pipe: descriptors of pipes have no position,
-and ``wchar`` in ``/proc/PID/io`` counts all that a process writes, so also batches for another process and
-files in memory. The agent could pass the output on; then the last lines would be lost when it is killed,
-and a training would wait for it. But the operator reads the output in any case. So what it has read is
-judged, which costs nothing more and is in nothing's way.
+Where output goes into a file, the agent beside it knows its size (`agent.oddities`). In a container, output
+goes into a pipe of the runtime, and nothing counts what passes a pipe: descriptors of pipes have no position,
+and ``wchar`` in ``/proc/PID/io`` counts everything that a process writes, including batches for another
+process and files in memory. The agent could relay the output, but then the last lines would be lost when it
+is killed, and training would wait for the agent. The operator reads the output anyway, so this module judges
+what the operator has read: this costs nothing more and does not get in the way.
 
-A look does not see all that was written: lines are read up to a limit, and of the kubelet's newest file
-alone. But lines have the times of the runtime, so each look says how fast they came until then. A look may
-meet a burst. So each of some looks in a row has to see a flood, and the slowest counts.
+A look does not see everything that was written: lines are read up to a limit, and only from the kubelet's
+newest file. But lines carry the runtime's times, so each look shows how fast they came. A single look may
+meet a burst, so several looks in a row must see a flood, and the slowest counts.
 """
 
 from __future__ import annotations
 
 from paceline.services.log_files import OutputPiece
 
-#: What a flood is: as where output goes into files (`agent.oddities`).
+#: The definition of a flood, the same as for output in files (`agent.oddities`).
 FLOOD_BYTES = 50 << 20
 FLOOD_BYTES_PER_SECOND = 256 << 10
-#: A look meets a burst by chance; as many in a row do not.
+#: One look may meet a burst by chance; this many in a row do not.
 LEAST_LOOKS = 4
 _SHORTEST_SECONDS = 1e-3
 
 
 class FloodWatch:
-    """Judges the looks at one output, one after the other."""
+    """Judges consecutive looks at one output."""
 
     def __init__(self) -> None:
         self._looks = 0
@@ -33,11 +33,11 @@ class FloodWatch:
         self._slowest = 0.0
 
     def look(self, piece: OutputPiece, now: float) -> str | None:
-        """Return what was seen, if that is a flood.
+        """Return a description of the flood if there is one.
 
         Args:
-            piece: what was new.
-            now: when it was asked for, in Unix seconds.
+            piece: the new output.
+            now: when it was requested (Unix seconds).
         """
         until = max(now, piece.until)  # The node's clock may be ahead.
         speed = piece.size_bytes / max(until - piece.since, _SHORTEST_SECONDS)

@@ -1,8 +1,8 @@
-"""Brings a job on a cluster to where it should be: look, decide, save, act; again until nothing is left.
+"""Brings a job on a cluster to its desired state: look, decide, save, act, until nothing is left.
 
-The operator may be killed between any two of these steps. What was saved but not done is done by the
-next look (`control.reconciliations`), and everything that is done may be done twice: a pod's name holds its
-replica and attempt, so that the API refuses the second.
+The operator may be killed between any two of these steps. The next look does what was saved but not done
+(`control.reconciliations`). Every action may be done twice: a pod's name contains its replica and attempt, so
+the API refuses the second creation.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
 from paceline.specs import parse_job
 from paceline.specs.job_file import custom_resources
 
-#: How often even a job without news is looked at: containers may be stuck, and nodes silent.
+#: How often to look at a job without news: containers may be stuck, and nodes silent.
 LOOK_SECONDS = 15.0
 _NOT_YET = (JobPhase.PENDING, JobPhase.STARTING, JobPhase.RESTARTING)
 
@@ -42,14 +42,14 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """What there is of a job.
+    """What the cluster holds of a job, and the decisions of admission about it.
 
     Attributes:
-        resource: the job itself.
-        pods: those that it owns.
-        silent: since when nodes have not answered.
-        room: the nodes that its replicas, or those that it is to get, may take, once there are; empty:
-            wherever the scheduler wants.
+        resource: the job's resource.
+        pods: the pods that it owns.
+        silent: by node, since when the node has not answered.
+        room: the nodes for its replicas, or for the workers that it is to get; None: there is no room yet;
+            empty: the scheduler chooses.
         refused: why it may never begin.
         note: what keeps it from running, for people.
     """
@@ -63,11 +63,11 @@ class JobView:
 
 
 class Reconciler:
-    """Looks after jobs, one look at a time for each.
+    """Looks after jobs, with one look at a time for each job.
 
     Args:
-        cluster: where they are.
-        agent_image: out of which the agent is brought; None: the images of jobs have it.
+        cluster: where the jobs are.
+        agent_image: the image that provides the agent; None: the images of jobs contain it.
         clock: Unix seconds.
         read: returns the job that a resource asks for, or what is wrong with it (`wanted`).
     """
@@ -91,16 +91,16 @@ class Reconciler:
         self._refused: dict[str, Mapping[str, str]] = {}
 
     def record(self, uid: str) -> JobRecord | None:
-        """Return what is known of a job."""
+        """Return the record of a job; None if it has none."""
         return self._records.get(uid)
 
     @property
     def unreadable(self) -> int:
-        """Return how many jobs are left alone, for it cannot be read where they stand."""
+        """The number of jobs left alone because their status cannot be read."""
         return len(self._unreadable)
 
     def forget(self, uid: str) -> None:
-        """Forget a job that is gone, or that another client has changed."""
+        """Forget a job that is gone, or whose status another client has changed."""
         for kept in (self._records, self._specs, self._written, self._unreadable, self._refused):
             kept.pop(uid, None)
         self._executor.forget(uid)
@@ -114,7 +114,7 @@ class Reconciler:
         """Look, decide, save and act; return in how many seconds to look again if nothing happens.
 
         Raises:
-            ClusterError: the API refused something that may go well later.
+            ClusterError: the API refused something that may succeed later.
         """
         resource = look.resource
         uid, now = resource["metadata"]["uid"], self._clock()
@@ -154,7 +154,7 @@ class Reconciler:
         return await self._next_look(resource, record, now)
 
     async def _tell_refused(self, resource: Object, refused: Mapping[str, str], now: float) -> None:
-        """Tell people once of each resize that the cluster refuses."""
+        """Announce each resize that the cluster refuses, once."""
         uid = resource["metadata"]["uid"]
         new = {name: why for name, why in refused.items() if self._refused.get(uid, {}).get(name) != why}
         self._refused[uid] = refused
@@ -165,9 +165,9 @@ class Reconciler:
             await self._announce(announcements.event(resource, told, now=now, number=100 + number))
 
     async def _judged(self, record: JobRecord, seen: list[PodState], resource: Object) -> list[PodState]:
-        """Say of commands that have just failed whether they would fail again.
+        """Mark recent failures of commands as lasting if the commands would fail again.
 
-        Jobs are looked at often, and have thousands of replicas; few of them have just failed.
+        A job may have thousands of replicas and is looked at often, but few replicas have just failed.
         """
         live = {(each.replica, each.attempt) for each in record.state.replicas if each.phase.is_live}
         failed = {
@@ -184,7 +184,7 @@ class Reconciler:
         return [found.get(number, each) for number, each in enumerate(seen)]
 
     async def _lasting(self, seen: PodState, resource: Object) -> PodState:
-        """Say of a command that failed whether it would fail again, by what it wrote last."""
+        """Mark a command's failure as lasting if its last output shows that it would fail again."""
         namespace, job = key_of(resource)
         pod = labels.pod_name(job, seen.replica, seen.attempt)
         try:
@@ -200,7 +200,7 @@ class Reconciler:
     async def _wanted(self, resource: Object) -> JobSpec | str:
         """Return the job that a resource asks for, or what is wrong with it.
 
-        A large one takes a second to read: in a thread, for the lease has to be renewed meanwhile.
+        Reading a large job takes a second, so a thread does it: the lease has to be renewed meanwhile.
         """
         uid, generation = resource["metadata"]["uid"], resource["metadata"]["generation"]
         known = self._specs.get(uid)
@@ -210,20 +210,20 @@ class Reconciler:
         return known[1]
 
     def last_wanted(self, resource: Object) -> JobSpec | str | None:
-        """Return what was wanted when the job was last looked at; None when it was not yet."""
+        """Return what the job asked for, or what was wrong, at the last look; None before the first look."""
         known = self._specs.get(resource["metadata"]["uid"])
         return None if known is None else known[1]
 
     async def _known(self, resource: Object, wanted: JobSpec | str) -> JobRecord | None:
-        """Return the record of a job; None when there is none, and its spec is wrong.
+        """Return the record of a job; None if it has none and its spec is invalid.
 
         Raises:
-            UnreadableStatus: it has begun, and it cannot be read where it stands.
+            UnreadableStatus: the job has begun, and its status cannot be read.
         """
         uid = resource["metadata"]["uid"]
         if uid not in self._records:
             if resource.get("status"):
-                # A copy may be older than what was done since, and must not be gone on from.
+                # The mirrored copy may be older than the last action, so it is no starting point.
                 resource = await self._fresh(resource)
             status = resource.get("status") or {}
             self._written[uid] = resource["metadata"]["resourceVersion"], status
@@ -237,7 +237,7 @@ class Reconciler:
         return self._records[uid]
 
     async def _leave_alone(self, resource: Object, error: UnreadableStatus, now: float) -> None:
-        """Say of a job that it cannot be read where it stands; nothing of it is touched."""
+        """Report that the status of a job cannot be read; the job itself is not touched."""
         uid = resource["metadata"]["uid"]
         if self._unreadable.get(uid) != error.message:
             log.error("%s/%s: %s (%s)", *key_of(resource), error.message, error.hint)
@@ -256,10 +256,10 @@ class Reconciler:
         return await self._cluster.get(kinds.TRAINING_JOBS, name, namespace)
 
     async def _snapshot(self, resource: Object) -> JobSpec | None:
-        """Return the job as it was when it began; None when it has not, or that is lost.
+        """Return the stored spec of a job that has begun; None if it has not begun or the spec is lost.
 
         Raises:
-            UnreadableStatus: it cannot be read.
+            UnreadableStatus: the stored spec cannot be read.
         """
         namespace, name = key_of(resource)
         try:
@@ -286,7 +286,7 @@ class Reconciler:
         await self._write(look.resource, status)
 
     def _unscaled(self, look: JobView, record: JobRecord) -> str:
-        """Return why a job that runs has not the workers that its resource asks for; empty when it has."""
+        """Return why a running job does not have its resource's number of workers; empty if it does."""
         workers = _other_workers(record, self.last_wanted(look.resource))
         if workers is None:
             return ""
@@ -294,7 +294,7 @@ class Reconciler:
         return f"not scaled to {workers} workers: {conflict or look.note}"
 
     def more_workers(self, resource: Object) -> int | None:
-        """Return how many workers a job that runs should have, if these are more than it has and can be."""
+        """Return how many workers a running job is to have, if that is more than it has and is possible."""
         record = self._records.get(resource["metadata"]["uid"])
         if record is None:
             return None
@@ -304,17 +304,18 @@ class Reconciler:
         return workers
 
     async def _announce(self, event: Object) -> None:
-        """Tell people what happened; nothing depends on whether they hear it."""
+        """Publish an event for people; nothing depends on its arrival."""
         try:
             await self._cluster.create(kinds.EVENTS, event)
         except ClusterError as error:
             log.info("an event is not told: %s", error.message)
 
     async def _write(self, resource: Object, status: Object) -> None:
-        """Write a status, unless it is so already.
+        """Write a status, unless it is unchanged.
 
         Raises:
-            ClusterError: it could not be written, or another client was quicker; then the job is read anew.
+            ClusterError: the status could not be written, or another client was quicker; in that case the job
+                is read again.
         """
         uid = resource["metadata"]["uid"]
         version, before = self._written[uid]
@@ -329,7 +330,7 @@ class Reconciler:
             if labels.given(fresh.get("status") or {}) != labels.given(before):
                 self.forget(uid)
                 raise
-            # The user has changed the spec meanwhile; the status is as we left it.
+            # The user has changed the spec meanwhile; the status is as this operator left it.
             await self._patch(resource, fresh["metadata"]["resourceVersion"], status)
 
     async def _patch(self, resource: Object, version: str, status: Object) -> None:
@@ -345,7 +346,7 @@ class Reconciler:
             due = [record.progress.next_due, *(each.until for each in state.adjustments)]
             return max(0.0, min((LOOK_SECONDS, *(each - now for each in due if each is not None))))
         ttl = state.spec.ttl_after_finished_seconds
-        if ttl is None or state.phase is JobPhase.STOPPED:  # A job that is suspended may go on some day.
+        if ttl is None or state.phase is JobPhase.STOPPED:  # A suspended job may be resumed.
             return None
         finished = times.seconds(self._written[resource["metadata"]["uid"]][1]["finishedAt"])
         if finished + ttl > now:
@@ -368,7 +369,7 @@ def wanted(resource: Object) -> JobSpec | str:
 def _requested(
     record: JobRecord, wanted: JobSpec | str, look: JobView, seen: Sequence[PodState]
 ) -> tuple[JobRecord, list[events.Event]]:
-    """Return the record and what is asked for, by the resource and by the state of the cluster."""
+    """Return the record and the requests that follow from the resource and from the state of the cluster."""
     phase, resource = record.state.phase, look.resource
     suspended = bool((resource.get("spec") or {}).get(custom_resources.SUSPEND))
     annotations = resource["metadata"].get("annotations") or {}
@@ -395,7 +396,7 @@ def _requested(
 
 
 def _adjusted(record: JobRecord, wanted: JobSpec | str, resource: Object, now: float) -> list[events.Event]:
-    """Return the events by which the replicas of a job that runs may take what its resource says."""
+    """Return the events that give the replicas of a running job the sizes and adjustments of its resource."""
     state = record.state
     if not _is_active(state.phase):
         return []
@@ -418,7 +419,7 @@ def _workers(spec: JobSpec) -> int:
 
 
 def _other_workers(record: JobRecord, wanted: JobSpec | str | None) -> int | None:
-    """Return how many workers are wanted of a job that runs; None when it has so many."""
+    """Return how many workers a running job is to have; None if it has this number."""
     if not isinstance(wanted, JobSpec) or not _is_active(record.state.phase):
         return None
     workers = _workers(wanted)
@@ -426,9 +427,9 @@ def _other_workers(record: JobRecord, wanted: JobSpec | str | None) -> int | Non
 
 
 def _scaled(record: JobRecord, wanted: JobSpec | str, look: JobView) -> tuple[JobRecord, list[events.Event]]:
-    """Return the record and the event that gives a job that runs the workers that its resource asks for.
+    """Return the record and the event that give a running job the workers that its resource asks for.
 
-    Fewer are given at once, more when there is room for them.
+    Workers are removed at once, and added when there is room for them.
     """
     spec, workers = record.state.spec, _other_workers(record, wanted)
     if workers is None or scalings.conflict(spec, workers) is not None:
@@ -441,10 +442,10 @@ def _scaled(record: JobRecord, wanted: JobSpec | str, look: JobView) -> tuple[Jo
 
 
 def _rebased(record: JobRecord, wanted: JobSpec, seen: Sequence[PodState]) -> JobRecord:
-    """Return the record of a job that begins, or begins again, by the spec that its resource has now.
+    """Return the record of a job that begins, or begins again, with the present spec of its resource.
 
-    Attempts go on from those that there were, lest a new one be taken for an old one; so all who ever had one
-    stay, of a role that the job no longer has, too.
+    The numbers of attempts continue, so that a new attempt is not mistaken for an old one. Hence every
+    replica that ever had an attempt stays in the record, even if its role no longer exists.
     """
     attempts = {each.replica: each.attempt for each in record.state.replicas}
     for sight in seen:

@@ -1,7 +1,7 @@
-"""Goes round all replicas of a cluster, again and again, and keeps what they say: samples, steps and logs.
+"""Visits all replicas of a cluster in rounds, and stores what they report: samples, steps and logs.
 
-It runs beside the operator and takes nothing from it: a store that is broken and a pod that does not answer
-cost their own turn, are counted and told, and tried again later.
+The rounds run beside the operator and do not hinder it: a broken store or a silent pod costs only its own
+turn, is counted and logged, and is tried again later.
 """
 
 from __future__ import annotations
@@ -39,26 +39,26 @@ from paceline.sources import gpus
 from paceline.sources.readings import Pod
 from paceline.stores import Store, open_store
 
-#: How often each replica is asked; when a round takes long, it is at most this share of the time.
+#: How often each replica is read; rounds that take long fill at most this share of the time.
 ROUND_SECONDS, _SHARE_OF_TIME = 5.0, 0.3
-#: A pod waits for the next but one round, and so much longer.
+#: An ended pod waits until the round after the next, plus this time.
 SLACK_SECONDS = 5.0
-#: How often the replicas that were told to end are asked: their pods wait for it.
+#: How often replicas that were asked to end are read: their pods wait for it.
 LEAVING_SECONDS = 1.0
-#: Output is larger, and comes through one more server.
+#: How often output is read: it is larger, and comes through another server.
 LOG_SECONDS = 15.0
 #: By how much the clock of a node may be behind.
 SKEW_SECONDS = 5.0
 AT_ONCE = 16
-#: A replica that does not answer is asked again after so long, and then twice as long.
+#: A replica that does not answer is tried again after the first time, which doubles up to the second.
 RETRY_SECONDS, MAX_RETRY_SECONDS = 5.0, 120.0
 TIDY_SECONDS = 60.0
-#: A replica whose agent has been silent for so long is measured from outside, and how often that is done.
+#: How long a replica's agent must be silent before the replica is measured from outside, and how often then.
 SILENT_SECONDS, OUTSIDE_SECONDS = 30.0, 15.0
 TELL_SECONDS = 60.0
-#: A round is given up after so long; what it asks of agents, cluster and store has shorter deadlines.
+#: A round is given up after this time; its requests to agents, cluster and store have shorter deadlines.
 GIVE_UP_SECONDS = 600.0
-#: The volume of an operator is 5 GiB large, and a pod that fills its own is evicted.
+#: The most output stored: the operator's volume has 5 GiB, and a pod that fills its volume is evicted.
 OUTPUT_BYTES = 3 << 30
 
 log = logging.getLogger(__name__)
@@ -66,12 +66,12 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True)
 class RoundCounters:
-    """What has happened since it began.
+    """Totals since the rounds began.
 
     Attributes:
-        rounds: times that all were asked.
-        answers: replicas that answered, each time.
-        failures: replicas that did not, and stores that could not be written, each time.
+        rounds: rounds over all replicas.
+        answers: answers of replicas.
+        failures: failed reads and writes, and failed rounds.
         round_seconds: how long the last round took.
     """
 
@@ -96,7 +96,7 @@ class _Visit:
 
 
 class Present(Protocol):
-    """What there is in a cluster, as the operator knows it (`operators.Operator`)."""
+    """The contents of a cluster as the operator knows them (`operators.Operator`)."""
 
     async def wait_until_known(self) -> None:
         """Wait until everything was seen once."""
@@ -108,24 +108,24 @@ class Present(Protocol):
         """Return all jobs."""
 
     def wanted(self, resource: Object) -> JobSpec | str | None:
-        """Return what a job asked for when it was last looked at, or what was wrong; None: it was not yet."""
+        """Return what a job asked for, or what was wrong, at the last look; None before the first look."""
 
     def pods_of(self, uid: str) -> Iterable[Object]:
-        """Return the pods of the job of an identity."""
+        """Return the pods of the job with this UID."""
 
 
 class CollectionRounds:
-    """Keeps what replicas say.
+    """Stores what replicas report.
 
     Args:
-        cluster: where they are.
-        present: which there are.
-        store_url: where samples and steps are kept.
-        home: where output is kept.
+        cluster: where the replicas are.
+        present: the jobs and pods of the cluster.
+        store_url: where samples and steps are stored.
+        home: where output is stored.
         clock: Unix seconds.
-        keep_seconds: how long a run is kept after its end, when its resource is gone.
+        keep_seconds: how long a run is kept after its end if its resource is gone.
         exporters: the namespace of DCGM's exporters (`OutsideMeasurements`).
-        output_bytes: how much of all outputs is kept.
+        output_bytes: the most output stored in total.
     """
 
     def __init__(
@@ -163,7 +163,7 @@ class CollectionRounds:
         self._told_at = -math.inf
 
     async def run(self) -> None:
-        """Go round until cancelled."""
+        """Make rounds until cancelled."""
         loop = asyncio.get_running_loop()
         await self._present.wait_until_known()
         try:
@@ -190,7 +190,7 @@ class CollectionRounds:
             self._count(error)
         except TimeoutError:
             self._count(PacelineError(f"a round was given up after {GIVE_UP_SECONDS:.0f} s"))
-        except Exception:  # The loop's edge: what is kept of jobs must never end those who look after them.
+        except Exception:  # The loop's edge: storing data must never end the operator.
             self.counters.failures += 1
             log.exception("a round failed")
             loops.check_cancelled()
@@ -226,7 +226,7 @@ class CollectionRounds:
             await self._measure_silent(self._store, found)
 
     async def _measure_silent(self, store: Store, found: Mapping[AttemptSource, PodState]) -> None:
-        """Keep what is measured from outside of replicas whose agents do not answer."""
+        """Store measurements from outside of replicas whose agents do not answer."""
         now = asyncio.get_running_loop().time()
         if now - self._measured_at < OUTSIDE_SECONDS:
             return
@@ -252,7 +252,7 @@ class CollectionRounds:
         return visit is not None and not visit.ended and now - visit.heard_at > SILENT_SECONDS
 
     async def _keep_jobs(self, store: Store) -> None:
-        """Have the store know all jobs as they are now."""
+        """Store the present state of all jobs."""
         resources = list(self._present.jobs())
         await self._name_runs(resources)
         for resource in resources:
@@ -283,7 +283,7 @@ class CollectionRounds:
             await asyncio.to_thread(self._tidy, store, present, now)
 
     async def _name_runs(self, resources: Sequence[Object]) -> None:
-        """Find out what runs are called in the store: their namespaces have to be asked who they are."""
+        """Determine the names of runs in the store, which depend on the identity of their namespaces."""
         uids = {resource["metadata"]["uid"] for resource in resources}
         for gone in self._runs.keys() - uids:
             del self._runs[gone]
@@ -306,7 +306,7 @@ class CollectionRounds:
             return None
 
     def _run_of(self, resource: Object) -> str | None:
-        """Return what a job's run is called in the store; None: that is not known yet."""
+        """Return the name of a job's run in the store; None if it is not known yet."""
         return self._runs.get(resource["metadata"]["uid"])
 
     def _tidy(self, store: Store, present: set[str], now: float) -> None:
@@ -320,7 +320,7 @@ class CollectionRounds:
             )
 
     def _sources(self) -> Iterable[tuple[AttemptSource, PodState]]:
-        """Yield the attempts of the jobs that the store knows, which run or have run."""
+        """Yield the attempts, running or ended, of the jobs that the store knows."""
         for resource in self._present.jobs():
             run = self._run_of(resource)
             if run is None or run not in self._kept:
@@ -336,7 +336,7 @@ class CollectionRounds:
         if visit.left or now < visit.due:
             return
         async with self._gate:
-            # Each for itself: when the store is broken output is kept all the same.
+            # Each step fails separately: output is kept even if the store is broken.
             is_well = True
             if stage is Stage.RUNNING and not visit.ended:
                 is_well = await self._attempt(visit, self._collect(collector, source, visit))
@@ -354,14 +354,14 @@ class CollectionRounds:
     async def _attempt(
         self, visit: _Visit, step: Coroutine[None, None, None], *, delays: bool = True
     ) -> bool:
-        """Take a step of a visit; return whether it went well. The next visit waits if it did not."""
+        """Run a step of a visit; return whether it succeeded. By default, a failure delays the next visit."""
         try:
             await step
         except (PacelineError, OSError) as error:
             self._count(error if isinstance(error, PacelineError) else StoreError(str(error)))
             if not delays:
                 return False
-            # What a store cannot take, it may take soon; a pod that is silent may be so for long.
+            # A store may recover soon; a silent pod may stay silent for long.
             wait = visit.wait if isinstance(error, ClusterError) else RETRY_SECONDS
             visit.due = asyncio.get_running_loop().time() + wait
             visit.wait = min(2 * visit.wait, MAX_RETRY_SECONDS)
@@ -396,19 +396,19 @@ class CollectionRounds:
                 await self._announce_flood(source, message, asked_at)
 
     async def _announce_flood(self, source: AttemptSource, message: str, now: float) -> None:
-        """Tell those who cannot read the store."""
+        """Publish a flood as an event, for people who cannot read the store."""
         flood = announcements.Announcement(commands.OUTPUT, message, True, source.replica, source.attempt)
         for resource in self._present.jobs():
             if self._run_of(resource) == source.run:
                 event = announcements.event(resource, flood, now=now, number=0)
                 try:
                     await self._cluster.create(kinds.EVENTS, event)
-                except ClusterError as error:  # As with all announcements, nothing depends on it.
+                except ClusterError as error:  # Nothing depends on announcements.
                     log.info("an event is not told: %s", error.message)
 
 
 def _keep_flood(store: Store, source: AttemptSource, message: str, now: float) -> bool:
-    """Keep that a replica floods its output; return whether no operator before has."""
+    """Store the event that a replica floods its output; return whether it is new."""
     replica, attempt = source.replica, source.attempt
     flood = JobEvent(at=now, kind=commands.OUTPUT, message=message, replica=replica, attempt=attempt)
     for _, event in store.events(source.run):

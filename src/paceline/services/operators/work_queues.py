@@ -1,4 +1,4 @@
-"""What is to be worked on: each key once, whatever the reasons, and never twice at a time."""
+"""A queue of keys to work on: each is queued once, for any number of reasons, and taken by one worker."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ class WorkQueue(Generic[Key]):
         self._changed = asyncio.Event()
 
     def add(self, key: Key, after_seconds: float = 0.0) -> None:
-        """Have a key worked on after some time at the latest."""
+        """Queue a key, to be due after some time at the latest."""
         due = asyncio.get_running_loop().time() + after_seconds
         if due < self._due.get(key, float("inf")):
             self._due[key] = due
             self._push(key)
 
     def _push(self, key: Key) -> None:
-        """Line a key up, unless it is under way: then `done` does."""
+        """Put a key into the heap, unless it is being worked on: then `done` does that."""
         if key not in self._under_way:
             heapq.heappush(self._heap, (self._due[key], next(self._count), key))
             self._changed.set()
 
     def retry(self, key: Key) -> None:
-        """Have a key worked on again that failed; each time in a row later."""
+        """Queue a failed key again; each failure in a row makes the delay longer."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
         self.add(key, min(FIRST_RETRY_SECONDS * 2**failures, MAX_RETRY_SECONDS))
 
     def done(self, key: Key, *, failed: bool = False) -> None:
-        """Give a key back that was taken."""
+        """Return a key that was taken."""
         self._under_way.discard(key)
         if key in self._due:
             self._push(key)
@@ -54,7 +54,7 @@ class WorkQueue(Generic[Key]):
             self._failures.pop(key, None)
 
     async def take(self) -> Key:
-        """Return the next key as soon as it is due; it is the caller's until `done`."""
+        """Return the next key as soon as it is due; it belongs to the caller until `done`."""
         while True:
             self._changed.clear()
             key, wait = self._next(asyncio.get_running_loop().time())
@@ -65,11 +65,11 @@ class WorkQueue(Generic[Key]):
                     await self._changed.wait()
 
     def _next(self, now: float) -> tuple[Key | None, float | None]:
-        """Return a key that is due, or else for how long there is none."""
+        """Return a due key, or else the seconds until one is due; None for both if the queue is empty."""
         while self._heap:
             due, _, key = self._heap[0]
             if self._due.get(key) != due or key in self._under_way:
-                heapq.heappop(self._heap)  # it was taken since, or it is due earlier
+                heapq.heappop(self._heap)  # stale: the key was taken, or is due earlier
             elif due > now:
                 return None, due - now
             else:

@@ -1,8 +1,8 @@
-"""What would make a job faster: predicted from measurements, or tried.
+"""Finds what would make a job faster, by prediction from measurements or by trial.
 
-Begin with `proposals`: what could be changed, each with its predicted gain. `tunings` tries proposals in
-`trials` of their own, `live_changes` and `turns` in the job that runs; `experiments` compares variants.
-`probes` finds by experiment which part binds, and `autoscales` moves cores by that. `what_ifs`,
-`predictions` and `simulations` ask the model and change nothing. All of it takes any `LifeCycle`, so it
-does not know where a job runs.
+Start reading at `proposals`: possible changes, each with its predicted gain. `tunings` tries proposals in
+separate `trials`, `live_changes` and `turns` in the running job; `experiments` compares variants. `probes`
+finds by experiment which part limits the speed, and `autoscales` moves cores accordingly. `what_ifs`,
+`predictions` and `simulations` only query the model. Every module works with any `LifeCycle`, so none of them
+knows where a job runs.
 """

@@ -1,4 +1,4 @@
-"""What autoscaling would do to a job that was measured: its rounds, with the model in place of the job."""
+"""Forecasts what autoscaling would do to a measured job: it runs the rounds on the model of the job."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from paceline.probing.balances import Balance
 from paceline.services.studying import predictions as jobs
 from paceline.services.studying.predictions import SpeedModel
 
-#: In each a replica gets half as much again at most, so it has a hundred times as much after so many.
+#: A round gives a replica at most half as much again, so this number of rounds about 100 times as much.
 MOST_ROUNDS = 12
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One round.
+    """One round of autoscaling.
 
     Attributes:
-        balance: what it changes, and why; the last one changes nothing.
-        forecast: of the job after it.
+        balance: what it changes, and why; the last round changes nothing, unless there are `MOST_ROUNDS`.
+        forecast: the forecast of the job after the round.
     """
 
     balance: Balance
@@ -39,18 +39,17 @@ class Round:
 
 
 def rounds(model: SpeedModel, spec: JobSpec) -> tuple[Round, ...]:
-    """Return what rounds of autoscaling would do, until one changes nothing.
+    """Return the rounds that autoscaling would make, until a round changes nothing.
 
-    What a probe would find is what the model computes of the same cuts. It says nothing of what else happens
-    meanwhile in a job or beside it.
+    The model computes the effects of the cuts that a probe would make. It does not know what else happens
+    meanwhile in the job or beside it.
 
     Args:
         model: what is known of the job.
-        spec: it, with the section that says within what cores may move.
+        spec: the job, with the section that limits autoscaling.
 
     Raises:
-        InvalidInput: it has no such section, or differs in something of which the model does not know what it
-            does.
+        InvalidInput: the job has no such section, or a difference whose effect the model does not know.
     """
     if spec.autoscale is None:
         raise InvalidInput(
@@ -74,7 +73,7 @@ def _rounds(model: SpeedModel, spec: JobSpec, scale: Autoscale) -> Iterator[Roun
 
 
 def _probed(model: SpeedModel, layout: ModelLayout) -> Iterator[Elasticity]:
-    """Yield what a probe of a layout would find: servers one by one, trainers all together."""
+    """Yield what a probe of a layout would find: for each server alone, and for all trainers together."""
     servers = [(str(ReplicaId(Role.PS, index)),) for index in range(len(layout.servers))]
     trainers = tuple(str(each) for alike in layout.trainers for each in alike.replicas)
     costs, half = model.calibration.costs, plans.HALF_WIDTH
@@ -86,7 +85,7 @@ def _probed(model: SpeedModel, layout: ModelLayout) -> Iterator[Elasticity]:
 
 
 def _used(layout: ModelLayout, speed: Speed) -> dict[ReplicaId, float]:
-    """Return the cores that each replica uses; those of trainers evenly."""
+    """Return the cores that each replica uses; the use of the trainers is divided evenly."""
     trainers: Sequence[ReplicaId] = [each for alike in layout.trainers for each in alike.replicas]
     servers = {ReplicaId(Role.PS, index): cores for index, cores in enumerate(speed.server_cores)}
     return servers | dict.fromkeys(trainers, speed.trainer_cores / len(trainers))

@@ -1,7 +1,7 @@
-"""Cores that move within a job that runs, from replicas that rest to those that bind, by what probes say.
+"""Moves cores within a running job, from idle replicas to those that limit its speed, guided by probes.
 
-A job is probed, and changed by what that says, once in a while, and never more often than its file allows.
-Each change is an event with its reason, and a change of the job file.
+A job is probed and changed in rounds, at most as often as its job file allows; only a failed round is
+repeated after `SETTLE_SECONDS`. Each change is recorded as an event with its reason, and in the job file.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from paceline.probing.balances import Balance
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes
 
-#: Said of what a round has changed, or why it has changed nothing.
+#: The kind of the event that says what a round has changed, or why it has changed nothing.
 SCALED = "autoscaled"
-#: A job has to train for so long before it is probed for the first time.
+#: How long after the autoscaler starts, or after a failed round, a job is probed.
 SETTLE_SECONDS = 120.0
-#: How often to look whether a round is due.
+#: How often the autoscaler checks whether a round is due.
 LOOK_SECONDS = 5.0
 
 log = logging.getLogger(__name__)
@@ -37,15 +37,15 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(slots=True, kw_only=True)
 class Autoscaler:
-    """Looks after the cores of one job.
+    """Autoscales the cores of one job.
 
     Attributes:
-        jobs: where it runs.
+        jobs: where the job runs.
         name: the job.
-        times: of a probe.
-        settle_seconds: it has to train for so long before it is probed for the first time.
-        gate: is passed for as long as a round takes.
-        failures: rounds that could not be made, since it began.
+        times: the times of a probe.
+        settle_seconds: how long to wait before the first round, and after a failed round.
+        gate: a context manager that is held during each round.
+        failures: the number of failed rounds.
     """
 
     jobs: LifeCycle
@@ -58,7 +58,7 @@ class Autoscaler:
     failures: int = 0
 
     def go(self, is_over: Callable[[], bool]) -> None:
-        """Make rounds until it is over."""
+        """Make rounds until ``is_over`` returns True, or the job has ended or is not to be autoscaled."""
         due = self.jobs.clock() + self.settle_seconds
         while not is_over():
             time.sleep(min(LOOK_SECONDS, self.settle_seconds))
@@ -76,17 +76,17 @@ class Autoscaler:
                 self.failures += 1
                 log.warning("%s is not scaled now (%d times): %s", self.name, self.failures, error.message)
                 due = self.jobs.clock() + self.settle_seconds
-            except Exception:  # The edge of a loop: whatever one round meets, the next may go well.
+            except Exception:  # The boundary of a loop: whatever fails in one round, the next may succeed.
                 self.failures += 1
                 log.exception("%s is not scaled now (%d times)", self.name, self.failures)
                 due = self.jobs.clock() + self.settle_seconds
 
     def round(self) -> Balance:
-        """Probe the job once, and change what that says; return it.
+        """Probe the job once, and move its cores accordingly; return what was changed.
 
         Raises:
-            Conflict: it does not run, is being changed, or is not to be scaled.
-            EngineError: the engine refuses it.
+            Conflict: the job does not run, is being changed, or cannot be probed or resized.
+            EngineError: the engine refuses a change.
         """
         probe = probes.Prober(jobs=self.jobs, times=self.times).probe(self.name)
         run = self.jobs.get(self.name)
@@ -99,13 +99,13 @@ class Autoscaler:
 
 
 def decided(jobs: LifeCycle, run: Run, probe: Probe, scale: Autoscale | None = None) -> Balance:
-    """Return what autoscaling would change in a job after a probe; nothing is changed.
+    """Return what autoscaling would change in a job after a probe, without changing it.
 
     Args:
-        jobs: where it runs.
+        jobs: where the job runs.
         run: the job.
         probe: the probe.
-        scale: within what; None: as its job file says.
+        scale: the limits of autoscaling; None: those of the job file.
     """
     wanted = scale or run.spec.autoscale
     if wanted is None:

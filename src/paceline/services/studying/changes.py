@@ -1,4 +1,4 @@
-"""Changes of a job that runs: what each was, and what it brought."""
+"""The changes of a running job, and the effect of each on its speed."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from paceline.services.studying import trials
 from paceline.stores import Store
 from paceline.tuning import judgements
 
-#: For so long before and after a change what the job did is looked at, if it did so for `LEAST_SECONDS`.
+#: How much time before and after a change is measured at most, and the least that is enough for a result.
 WINDOW_SECONDS, LEAST_SECONDS = 60.0, 10.0
-#: First steps are slower.
+#: How long after the first steps a measurement begins: the first steps are slower.
 SETTLE_SECONDS = 10.0
-#: What is said is stored a little later.
+#: Within this time, step reports are stored.
 STORED_SECONDS = 5.0
 
 
@@ -27,7 +27,8 @@ class Changed:
 
     Attributes:
         before, after: examples a second; None: not measured, or not yet for long enough.
-        judgement: how many times as fast it is, and whether that is beyond the noise; None: as above.
+        judgement: how many times as fast the job became, and whether the difference exceeds the noise; None:
+            ``before`` or ``after`` is missing.
     """
 
     relay: Relay
@@ -69,9 +70,12 @@ def _changed(
 def _outcome(
     store: Store, stored: str, since: float, until: float, *, first: bool = False
 ) -> TrialOutcome | None:
-    """Return how fast a job was between two moments, from its first steps then on if these are the ``first``.
+    """Return how fast a job was between two moments.
 
-    None: it made none, or for too short a time.
+    With ``first`` the time begins with the first steps of all trainers, and `SETTLE_SECONDS` more.
+
+    Returns:
+        The speed; None if the job made no steps, or the time is too short.
     """
     reports = store.step_reports(stored, since=since, until=until)
     if first:
@@ -85,7 +89,7 @@ def _outcome(
 
 
 def _first(reports: Sequence[StepReport]) -> Iterator[tuple[str, float]]:
-    """Yield each trainer that makes steps with the moment at which it has made some."""
+    """Yield each trainer that makes steps, with the time of its first report of steps."""
     known = set()
     for each in reports:
         if each.steps and each.replica not in known:

@@ -1,4 +1,4 @@
-"""What takes seconds to compute of a job: one thread computes it for all who ask.
+"""Caches what takes seconds to compute about a job: one thread computes it for all callers.
 
 A server answers many callers with few threads: if each caller who asks for proposals held one for ten
 seconds, no other caller would be answered.
@@ -22,39 +22,39 @@ from paceline.services.observing.look_cache import LookCache, identity
 if TYPE_CHECKING:
     from paceline.services.studying.predictions import SpeedModel
 
-#: Of so many jobs what was computed is kept.
+#: The number of jobs whose results are kept.
 MOST_JOBS = 16
-#: How old it may be of a job that runs.
+#: How old a result of a running job may be, unless it takes long to compute.
 YOUNG_SECONDS = 60.0
-#: When it is tried again after it could not be computed.
+#: How long after a failure the computation is tried again.
 FAILED_SECONDS = 5.0
 
 
 class Advisor:
-    """Computes what is asked for, once for all who ask.
+    """Computes speed models and proposals, once for all callers.
 
     Args:
-        clock: seconds of any clock that only goes on.
+        clock: monotonic seconds.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._models, self._proposals = _Kept(clock, "models"), _Kept(clock, "proposals")
 
     def model(self, namespace: str | None, run: Run, lookout: LookCache) -> Future[SpeedModel]:
-        """Return what is known of the speed of a job, or will be; raises as `predictions.model` then."""
+        """Return a future of the speed model of a job, whose result raises as `predictions.model`."""
 
         def compute() -> SpeedModel:
             from paceline.services.studying import predictions
 
             found = predictions.model(lookout.look(run).recording)
-            # What is known of the layout as it is belongs to every forecast, and is kept (`forecasts`).
+            # Every forecast needs the speed of the current layout, which `forecasts` caches.
             predictions.forecast_of(found, found.measured.layout)
             return found
 
         return self._models.get(_key(namespace, run), compute, is_final=run.phase.is_final)
 
     def proposals(self, namespace: str | None, run: Run, lookout: LookCache) -> Future[list[Proposal]]:
-        """Return what could be changed in a job; raises as ``LookCache.look`` once it is known."""
+        """Return a future of the proposals for a job, whose result raises as ``LookCache.look``."""
 
         def compute() -> list[Proposal]:
             from paceline.model.studies.tunings import Objective
@@ -72,7 +72,7 @@ def _key(namespace: str | None, run: Run) -> Hashable:
 
 @dataclasses.dataclass(slots=True)
 class _Entry:
-    """What was computed last, until when it is young enough, and what is being computed."""
+    """The latest result, until when it is recent enough, and the computation under way."""
 
     latest: Future[Any] | None = None
     until: float = 0.0
@@ -80,7 +80,7 @@ class _Entry:
 
 
 class _Kept:
-    """Values of one kind, by their keys."""
+    """Computed values of one kind, by their keys."""
 
     def __init__(self, clock: Callable[[], float], name: str) -> None:
         self._clock = clock
@@ -89,7 +89,7 @@ class _Kept:
         self._entries: collections.OrderedDict[Hashable, _Entry] = collections.OrderedDict()
 
     def get(self, key: Hashable, compute: Callable[[], Any], *, is_final: bool) -> Future[Any]:
-        """Return the latest value; while one that is old is computed anew, the old one is given."""
+        """Return the latest value, also while it is being computed again because it is too old."""
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)

@@ -1,6 +1,7 @@
-"""Experiments: every variant of a job run several times, in turn, each saved when it is done.
+"""Runs experiments: every variant of a job several times, in turn, saving each run when it is done.
 
-Killed anywhere it goes on with the first run that is not in the store; one that was under way ends by itself.
+An experiment that was killed continues with the first run that is not in the store; a run that was under way
+ends by itself.
 """
 
 from __future__ import annotations
@@ -25,16 +26,16 @@ from paceline.services.studying.trials import TrialRunner, TrialTimes
 from paceline.specs.edits import edits
 from paceline.stores import Store
 
-#: Is told how far an experiment is, and what its next run does, in few words; empty: that is done.
+#: Called with the progress of an experiment, and in a few words what its current run does; empty: it is done.
 Tell = Callable[[Experiment, str], None]
-#: From a job file with a variant's changes, and the number of a repeat, what is measured of it and why it is
-#: no faster; the first is the name of its run.
+#: Called with the name of a run, a job file with a variant's changes, the number of the repeat, and a
+#: function that reports what the run does; returns what was measured, and the cause that limits the speed.
 Measure = Callable[[str, str, int, Callable[[str], None]], tuple[TrialOutcome, str]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
-    """Makes the runs.
+    """Makes the runs of an experiment.
 
     Attributes:
         store: where the experiment is kept.
@@ -47,7 +48,7 @@ class Runner:
     tell: Tell = lambda _, __: None
 
     def run(self, experiment: Experiment) -> Experiment:
-        """Make all runs that are left; return the experiment with them.
+        """Make all missing runs; return the experiment with them.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -73,7 +74,7 @@ class Runner:
 
 
 def begun(store: Store, experiment: Experiment, *, anew: bool = False) -> Experiment:
-    """Return an experiment with what was measured of it before, if it is the same; else as it is.
+    """Return an experiment with its stored runs if the stored experiment is the same, unless ``anew`` is set.
 
     Raises:
         StoreError: the store cannot be read.
@@ -90,7 +91,7 @@ def begun(store: Store, experiment: Experiment, *, anew: bool = False) -> Experi
 
 
 def on_engine(jobs: LifeCycle, experiment: Experiment) -> Measure:
-    """Return what runs variants where jobs run."""
+    """Return the measure that runs variants as jobs."""
     bed = TrialRunner(jobs=jobs, base=Path(experiment.base), study=experiment.name, times=_times(experiment))
 
     def measure(run: str, source: str, _: int, tell: Callable[[str], None]) -> tuple[TrialOutcome, str]:
@@ -101,15 +102,15 @@ def on_engine(jobs: LifeCycle, experiment: Experiment) -> Measure:
 
 
 def simulated(like: Recording, experiment: Experiment, *, apart: bool = False) -> Measure:
-    """Return what simulates variants instead, from what steps cost in a job that was measured.
+    """Return the measure that simulates variants, with the costs of steps in a measured job.
 
     Args:
-        like: what is known of that job.
-        experiment: whose variants.
-        apart: whether each host is a machine; else they share the measured machine.
+        like: the recording of the measured job.
+        experiment: the experiment.
+        apart: whether each host is a machine of its own; else the hosts share the measured machine.
 
     Raises:
-        InvalidInput: that job was not measured.
+        InvalidInput: the job was not measured.
     """
     from paceline.services.studying import predictions, simulations
 
@@ -131,5 +132,5 @@ def _times(experiment: Experiment) -> TrialTimes:
 
 
 def primary(recording: Recording) -> str:
-    """Return the name of the primary cause of a job's being no faster; empty: there is none."""
+    """Return the name of the primary cause that slows a job; empty: there is none."""
     return next((each.name for each in diagnoses.slowing(Case.of(recording))), "")

@@ -1,6 +1,7 @@
-"""A change of a job that runs: measured, and undone if it is no better.
+"""Changes a running job, measures the effect, and undoes the change if the job is no better.
 
-One that needs no restart is tried in turn with what there is (`turns`); any other goes through a checkpoint.
+A change that needs no restart is tried in turn with the current settings (`turns`); any other change goes
+through a checkpoint.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from paceline.tuning import judgements
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LiveChange:
-    """What became of it.
+    """The result of a change of a running job.
 
     Attributes:
         before, after: what was measured with the job file as it was, and with the change.
-        judgement: whether it stays; if not, the job runs as it did before.
+        judgement: whether the change stays; if not, the job runs as it did before.
     """
 
     job: str
@@ -41,13 +42,13 @@ class LiveChange:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Changer:
-    """Changes jobs that run.
+    """Changes running jobs.
 
     Attributes:
         jobs: where they run.
-        objective: what is asked for.
+        objective: what the changes are to improve.
         times: how long to wait and to measure.
-        tell: is told what goes on, in few words.
+        tell: called with what goes on, in a few words.
     """
 
     jobs: LifeCycle
@@ -56,10 +57,10 @@ class Changer:
     tell: Callable[[str], None] = lambda _: None
 
     def change(self, name: str, proposal: Proposal) -> LiveChange:
-        """Make a proposal to a job that runs; undo it if it is no better.
+        """Apply a proposal to a running job; undo it if the job is no better.
 
         Raises:
-            Conflict: the job does not run, or does not train.
+            Conflict: the job does not run or does not train, or no store keeps what is measured.
             InvalidInput: the change cannot be made.
         """
         if not self.jobs.keeps:
@@ -84,7 +85,7 @@ class Changer:
         return LiveChange(job=name, proposal=proposal, before=before, after=after, judgement=found)
 
     def _in_turns(self, name: str, proposal: Proposal, as_is: JobSpec, wanted: JobSpec) -> LiveChange:
-        """Make a proposal that needs no restart; in turn with what there is, it is measured in seconds."""
+        """Try a proposal that needs no restart in turn with the current settings, which takes seconds."""
         times = probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds)
         found = turns.tried(self.jobs, name, as_is, wanted, times, self.tell)
         judgement = judgements.in_turns(self.objective, found.before, found.after)
@@ -97,10 +98,10 @@ class Changer:
         )
 
     def _as(self, name: str, source: str) -> TrialOutcome:
-        """Go on from the checkpoint with another job file; return what is measured then.
+        """Continue from the checkpoint with another job file; return what is measured then.
 
         Raises:
-            Conflict: the job cannot go on with it, and goes on as it was; or it is lost.
+            Conflict: the change was refused, and the job continues unchanged; or the job is lost.
         """
         known = max((each.id for each in self.jobs.relays(name)), default=0)
         self.tell(f"{name} saves its parameters and stops")
@@ -110,10 +111,13 @@ class Changer:
         return self._measured(name, after=at)
 
     def _made(self, name: str, known: int) -> float:
-        """Wait until the supervisor or operator has made the change after a known one; return when that was.
+        """Wait until the supervisor or operator has made the change that follows the relay ``known``.
+
+        Returns:
+            When the change was made (Unix seconds).
 
         Raises:
-            Conflict: it was refused, or is not made in time; or the job is lost.
+            Conflict: the change was refused or is not made in time, or the job is lost.
         """
         deadline = time.monotonic() + self.times.start_seconds
         while time.monotonic() < deadline:

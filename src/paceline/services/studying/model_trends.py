@@ -1,4 +1,4 @@
-"""How a model did from run to run, and which run did worse than those before it."""
+"""The trend of a model from run to run, and the runs that were worse than those before them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.stores import Store
 from paceline.tuning import memories as judging
 from paceline.tuning.memories import PastRun, Regression
 
-#: The newest runs of a model that are looked at.
+#: The number of a model's newest runs that are read.
 MOST_RUNS = 200
 
 
@@ -24,8 +24,8 @@ class ModelTrend:
     """A model over its runs.
 
     Attributes:
-        runs: the newest, the oldest of them first.
-        regressions: what was worse than before, the newest first.
+        runs: the newest runs, the oldest of them first.
+        regressions: what was worse than in earlier runs, the newest first.
     """
 
     model: str
@@ -38,9 +38,9 @@ def models(store: Store, *, engine: str, scope: str, limit: int) -> Sequence[Tra
 
     Args:
         store: where runs are kept.
-        engine: what runs them.
-        scope: how the names of the runs begin that may be seen.
-        limit: at most so many.
+        engine: the engine of the runs.
+        scope: the prefix of the names of the runs that may be seen.
+        limit: the most models to return.
 
     Raises:
         StoreError: the store cannot be read.
@@ -49,7 +49,7 @@ def models(store: Store, *, engine: str, scope: str, limit: int) -> Sequence[Tra
 
 
 def trend(store: Store, model: str, *, engine: str, scope: str) -> ModelTrend:
-    """Return how a model did from run to run; as ``models``.
+    """Return the trend of a model from run to run (arguments as in ``models``).
 
     Raises:
         NotFound: no run trains it.
@@ -58,7 +58,7 @@ def trend(store: Store, model: str, *, engine: str, scope: str) -> ModelTrend:
     found = store.runs_of_model(model, engine=engine, prefix=scope, limit=MOST_RUNS)
     if not found:
         raise NotFound(f"no job trains a model {model!r}", "paceline list -o wide says what jobs train")
-    if engine == KUBERNETES:  # Where a job is called by namespace, name and identity.
+    if engine == KUBERNETES:  # There the name of a run consists of the namespace, the job's name and uids.
         found = [dataclasses.replace(each, name=cluster_job(each.name)[1]) for each in found]
     past = [
         PastRun(

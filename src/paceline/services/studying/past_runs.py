@@ -1,4 +1,4 @@
-"""The past runs of a model, as they are needed to propose the first layout of the next."""
+"""Reads the past runs of a model to propose the first layout of its next run."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from paceline.specs import JobFile
 from paceline.tuning import memories
 from paceline.tuning.memories import PastRun, Regression
 
-#: The newest runs that are looked at: older ones were made on another machine, most often.
+#: The number of newest runs that are read: older runs were mostly made on another machine.
 MOST_RUNS = 50
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """What past runs say of a job.
+    """What past runs suggest for a job.
 
     Attributes:
-        runs: those of the same model that were measured, the newest first.
+        runs: the measured runs of the same model, the newest first.
         best: the best of them; None: there is none within the limits.
-        changes: that give the job file its settings.
+        changes: the changes that give the job file the settings of the best run.
         regressions: see `Regression`.
     """
 
@@ -40,7 +40,7 @@ class Suggestion:
 
 
 def suggestion(jobs: LifeCycle, job: JobFile, objective: Objective) -> Suggestion:
-    """Return what past runs of the same model say of a job.
+    """Return what past runs of the same model suggest for a job.
 
     Raises:
         StoreError: the store cannot be read.
@@ -51,16 +51,16 @@ def suggestion(jobs: LifeCycle, job: JobFile, objective: Objective) -> Suggestio
     return Suggestion(runs=runs, best=best, changes=changes, regressions=memories.regressions(runs))
 
 
-@functools.lru_cache(maxsize=256)  # Of runs that are made again and again the file is the same.
+@functools.lru_cache(maxsize=256)  # Repeated runs have the same job file.
 def settings(source: str) -> dict[str, object]:
-    """Return what a job file says, plain."""
+    """Return the contents of a job file as plain values."""
     found = specs.plain_text(source)
     return found if isinstance(found, dict) else {}
 
 
 def _runs(jobs: LifeCycle, spec: JobSpec) -> Iterator[PastRun]:
     for summary in jobs.runs()[:MOST_RUNS]:
-        with contextlib.suppress(NotFound, InvalidInput):  # It was deleted meanwhile, or its spec is wrong.
+        with contextlib.suppress(NotFound, InvalidInput):  # The run was deleted, or its spec is wrong.
             run = jobs.get(summary.name)
             if not memories.is_alike(spec, run.spec):
                 continue

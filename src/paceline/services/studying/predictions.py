@@ -1,4 +1,4 @@
-"""What a change of a job file would bring to a job that was measured."""
+"""Predicts the effect of a change of the job file on a measured job."""
 
 from __future__ import annotations
 
@@ -31,16 +31,16 @@ from paceline.services import variable_plans
 from paceline.specs import JobFile
 from paceline.specs.edits import edits
 
-#: Fields of the training section that the model knows, and those that do not change how fast steps are.
+#: Fields of the training section whose effect the model knows, and those that do not affect the speed.
 _KNOWN_TRAINING = ("partitioning", "variable_placement", "variable_plan", "steps_in_flight")
 _HARMLESS = ("epochs", "max_steps", "seed", "checkpoint", "trace", "export_dir", "measured_variables")
-#: Fields of the training section that say where variables lie.
+#: Fields of the training section that determine where variables are placed.
 _PLACING = ("partitioning", "variable_placement", "variable_plan")
 _SHAPE = (
     "the number and the cpu of replicas, hosts, placement, and of training partitioning, variable_placement"
 )
 _KNOWN = f"{_SHAPE} and steps_in_flight"
-#: Cures of which the model knows what they do, and those that do not change how fast steps are.
+#: Cures whose effect the model knows, and those that do not affect the speed.
 _KNOWN_CURES = (cures.PARTITIONING, cures.PLACEMENT, cures.UNIQUE_IDS, cures.LAZY_ADAM)
 _HARMLESS_CURES = (cures.RECOVERY_WAIT, cures.DEVICE_FILTERS)
 _KNOWN_OF_SCRIPTS = f"{_SHAPE}, unique_ids and lazy-adam"
@@ -51,14 +51,14 @@ class SpeedModel:
     """What is known of the speed of a job.
 
     Attributes:
-        recording: of the job.
-        job: its file.
-        measured: its layout, and how fast that was.
-        calibration: what its steps cost.
-        probed: what the newest probe that holds says of its parts, beside what is computed without it.
-        is_seen: whether its script is seen by the instrumentation, and so obeys cures alone.
-        updated_whole: tables of such a script of which an update takes all rows; of them ``adam`` those that
-            lazy Adam would update by the rows of a batch.
+        recording: the recording of the job.
+        job: the job file.
+        measured: the layout of the job, and how fast it was.
+        calibration: the costs of its steps.
+        probed: the elasticities from the newest valid probe, each beside the one computed without it.
+        is_seen: whether its script is observed only by the instrumentation, so that only cures can change it.
+        updated_whole: the tables of an observed script whose updates take all rows.
+        adam: the tables of ``updated_whole`` whose updates lazy Adam would limit to the rows of a batch.
     """
 
     recording: Recording
@@ -72,15 +72,15 @@ class SpeedModel:
 
 
 def model(recording: Recording, others: Sequence[Recording] = ()) -> SpeedModel:
-    """Return what a job that was measured tells of its speed.
+    """Return the speed model of a measured job.
 
     Args:
-        recording: of the job.
-        others: of jobs from which the same can be learnt: what differs in more than the model knows, or was
-            not measured, is left out.
+        recording: the recording of the job.
+        others: recordings of other jobs from which to learn as well. A job is left out if it was not
+            measured, or has a difference whose effect the model does not know.
 
     Raises:
-        InvalidInput: it was not measured.
+        InvalidInput: the job was not measured.
     """
     case = Case.of(recording)
     run, measured, is_seen = recording.run, _measured(case), trainings.is_seen(case)
@@ -106,7 +106,7 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> SpeedModel:
 
 
 def _alike(spec: JobSpec, others: Sequence[Recording], *, is_seen: bool) -> Iterator[MeasuredRun]:
-    """Yield what was measured of jobs that differ from one in no more than the model knows."""
+    """Yield the measured runs of the jobs that differ from ``spec`` only in ways that the model knows."""
     for each in others:
         if not any(_differences(spec, each.run.spec, is_seen=is_seen)):
             with contextlib.suppress(InvalidInput):
@@ -114,17 +114,17 @@ def _alike(spec: JobSpec, others: Sequence[Recording], *, is_seen: bool) -> Iter
 
 
 def forecast(model: SpeedModel, changes: Sequence[FieldChange]) -> Forecast:
-    """Return what changes of its file would bring to a job.
+    """Return the forecast of a job with changes of its job file.
 
     Raises:
-        InvalidInput: a change is wrong, or the model does not know what it does.
+        InvalidInput: a change is wrong, or the model does not know its effect.
     """
     after = specs.parse_job(edits.edited(model.job.text, changes)).spec
     return forecast_of(model, layout(model, after))
 
 
 def forecast_of(model: SpeedModel, layout: ModelLayout) -> Forecast:
-    """Return what another layout would bring to a job."""
+    """Return the forecast of a job with another layout."""
     return forecasts.forecast(model.measured, model.calibration, layout)
 
 
@@ -134,13 +134,14 @@ def layout(
     """Return the layout of another job that trains the same model.
 
     Args:
-        model: what is known of it.
+        model: the speed model.
         spec: the other job.
-        lying: how its variables lie, if that is known already (`plan`).
-        apart: whether each of its hosts is a machine; else emulated hosts share the measured machine.
+        lying: the placement of its variables, if it is known already (`plan`).
+        apart: whether each of its hosts is a machine of its own; else emulated hosts share the measured
+            machine.
 
     Raises:
-        InvalidInput: it differs in something of which the model does not know what it does.
+        InvalidInput: the other job has a difference whose effect the model does not know.
     """
     _check(model, spec)
     now = model.measured.layout
@@ -157,7 +158,11 @@ def layout(
 
 
 def _check(model: SpeedModel, spec: JobSpec) -> None:
-    """Raise what the model does not know of another job."""
+    """Check that the model knows the effects of all differences of another job.
+
+    Raises:
+        InvalidInput: the model does not know the effect of a difference.
+    """
     if model.is_seen:
         before, after = model.job.spec.training or {}, spec.training or {}
         others = sorted(
@@ -181,7 +186,11 @@ def _check(model: SpeedModel, spec: JobSpec) -> None:
 
 
 def _updated_whole(model: SpeedModel, spec: JobSpec) -> frozenset[str]:
-    """Return the tables of which an update takes all rows in another job."""
+    """Return the tables whose updates take all rows in another job.
+
+    Raises:
+        InvalidInput: they are not known, or lazy Adam would change nothing.
+    """
     now, then = (cures.LAZY_ADAM.is_asked(each.training or {}) for each in (model.job.spec, spec))
     if not model.is_seen or now == then:
         return model.updated_whole
@@ -199,10 +208,10 @@ def _updated_whole(model: SpeedModel, spec: JobSpec) -> frozenset[str]:
 
 
 def plan(model: SpeedModel, spec: JobSpec) -> Plan | None:
-    """Return how the variables of the model lie in another job; None: they are not known.
+    """Return the placement of the model's variables in another job; None: the variables are not known.
 
     Raises:
-        InvalidInput: they cannot lie as it asks for.
+        InvalidInput: the placement that the job asks for is not possible, or not known before the job runs.
     """
     known = model.recording.plan
     if known is not None and model.is_seen:
@@ -216,7 +225,11 @@ def plan(model: SpeedModel, spec: JobSpec) -> Plan | None:
 
 
 def _settled(model: SpeedModel, spec: JobSpec) -> JobSpec:
-    """Return another job with the plan of the measured job, where it asks for the same."""
+    """Return another job with the placement of the measured job, if both job files ask for the same.
+
+    Raises:
+        InvalidInput: the other job asks for a placement that depends on traffic not yet measured.
+    """
     before, after = model.job.spec.training or {}, spec.training or {}
     fields = (*_PLACING, "measured_variables")
     if any(before.get(field) != after.get(field) for field in fields):
@@ -256,7 +269,7 @@ def _measured(case: Case) -> MeasuredRun:
             "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
             "wait until the job trains, or see what is known of it: paceline describe NAME",
         )
-    # Input that no trainer waits for brings as much as was asked for, or any more.
+    # If trainers do not wait for input, it delivers as much as they ask for, and more if they asked for more.
     brings = None if readings.find(case) is None else steps / len(trainers)
     return MeasuredRun(
         layout=_layout(
@@ -313,7 +326,7 @@ def _layout(
 
 
 def _lies_alike(before: JobSpec, after: JobSpec) -> bool:
-    """Whether variables lie where they lay."""
+    """Return whether the placement of variables is the same in both jobs."""
     old, new = (
         (
             len([each for each in spec.replicas() if each.role is Role.PS]),
@@ -325,7 +338,7 @@ def _lies_alike(before: JobSpec, after: JobSpec) -> bool:
 
 
 def _differences(before: JobSpec, after: JobSpec, *, is_seen: bool) -> Iterator[str]:
-    """Yield in what jobs differ that decides their speed, and of which the model does not know how."""
+    """Yield the differences between two jobs whose effect on the speed the model does not know."""
     old, new = before.training or {}, after.training or {}
     yield from _of_cures(old, new) if is_seen else _of_library(old, new)
     if before.framework is not after.framework:

@@ -1,7 +1,7 @@
-"""Probes of jobs that run: one part after the other is cut for some seconds, and what that costs is measured.
+"""Probes running jobs: cuts one part after the other for some seconds, and measures the loss of speed.
 
-Whatever happens to a probe, what it has cut comes back: each cut has an end that the supervisor or the
-operator knows, and the probe itself puts it back before that.
+A cut is always taken back, whatever happens to the probe: the supervisor or the operator knows the end of
+each cut, and the probe itself takes it back before that.
 """
 
 from __future__ import annotations
@@ -27,23 +27,24 @@ from paceline.probing.plans import Scope
 from paceline.probing.scopes import ObservedReplica, ProbedJob
 from paceline.services.life_cycles import LifeCycle
 
-#: Of samples and reports of so many seconds a probe learns how a job does before it cuts anything.
+#: The time before a probe whose samples and step reports give the speed without cuts.
 HISTORY_SECONDS = 180.0
-#: A cut whose neighbours differ by so many times the noise tells nothing: something else happened.
+#: A cut is discarded if the rates before and after it differ by more than this multiple of the noise:
+#: something else happened. A probe ends when it has discarded more than `_MOST_DISTURBED` cuts.
 _DISTURBED = 5.0
 _MOST_DISTURBED = 3
 _TINY_SHARE = 0.002
-#: A window has so many steps of all trainers together, unless that takes longer than so many seconds.
+#: The number of steps of all trainers together that a window should have, and the longest window in seconds.
 _STEPS, _LONGEST_WINDOW = 20, 10.0
 _LOOK_SECONDS = 1.0
-#: What an agent has written is stored within so many seconds.
+#: Within this time, what an agent has written is stored.
 _SPOOL_SECONDS = 2.0
-#: An evaluation that goes on in so much more of one window than of another makes them incomparable, and so
-#: does a trainer that stands still.
+#: Windows cannot be compared if the shares of their time in which an evaluation runs, or in which a trainer
+#: stands still, differ by more than these values.
 _EVALUATED, _STOOD = 0.5, 0.2
-#: Trainers that stand still so often do so all the time: it is part of what is measured.
+#: If trainers stand still during more cuts than this, they always do: it is part of what is measured.
 _MOST_STOOD = 3
-#: A probe gives way to evaluations and checkpoints for at most that share of its time.
+#: A probe waits for evaluations and checkpoints during at most this share of its time.
 _GIVEN_SHARE = 0.25
 ALL_KNOWN = "all that matters is known"
 TIME_OVER = "its time is over"
@@ -55,13 +56,13 @@ NO_MORE = "the job does not run any more"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeTimes:
-    """How long things take, in seconds.
+    """The times of a probe, in seconds.
 
     Attributes:
-        window: in which a rate is measured.
-        settle: after a cut, and after it was put back, in which it is not.
-        known: after which what was measured can be read.
-        most: a probe takes at most.
+        window: how long a rate is measured.
+        settle: how long nothing is measured after a cut begins, and after it is taken back.
+        known: how long after a measurement it can be read.
+        most: how long a probe takes at most.
     """
 
     window: float = 5.0
@@ -71,12 +72,12 @@ class ProbeTimes:
 
     @classmethod
     def of(cls, jobs: LifeCycle, *, most: float) -> ProbeTimes:
-        """Return the times where some jobs run: on a cluster what was measured is known later."""
+        """Return the times for the engine of ``jobs``: on a cluster, measurements are known later."""
         return cls(known=max(cls().known, jobs.DELAY_SECONDS), most=most)
 
     @property
     def cut(self) -> float:
-        """Return how long a part is cut."""
+        """How long a part is cut."""
         return self.settle + self.window
 
 
@@ -91,9 +92,10 @@ class Prober:
     Attributes:
         jobs: where they run.
         times: see `ProbeTimes`.
-        most_share: of what the job would do in that time, a probe costs at most.
-        tell: is told how far a probe is, and what it does next, in few words.
-        shuffled: returns parts in an order that nothing depends on.
+        most_share: the most that a probe may cost, as a share of the work that the job does in
+            ``times.most`` seconds.
+        tell: called with the progress of a probe, and what it does next in a few words.
+        shuffled: returns parts in random order.
     """
 
     jobs: LifeCycle
@@ -103,10 +105,10 @@ class Prober:
     shuffled: Callable[[Sequence[CutPart]], Sequence[CutPart]] = _shuffled
 
     def plan(self, name: str) -> Sequence[str]:
-        """Return what a probe of a job would cut first, how long it takes and what it costs at most.
+        """Return lines of text: what a probe would cut first, how long it takes and its highest cost.
 
         Raises:
-            Conflict: as `begin`.
+            Conflict: as in `begin`.
         """
         session = _Session(self, self._running(name))
         return [
@@ -136,11 +138,13 @@ class Prober:
         return self.begin(name)()
 
     def begin(self, name: str) -> Callable[[], Probe]:
-        """Return what probes a job, once nothing keeps it from that; the job is held for it until then.
+        """Reserve a job for a probe; return the function that probes it and then releases it.
+
+        Others cannot change the job until the returned function has ended, so the caller must call it.
 
         Raises:
-            Conflict: it does not run, makes nothing that can be counted, or is being changed; or nothing of
-                it can be cut here, or what is cut might not come back.
+            Conflict: the job does not run, makes no steps that can be counted, or is being changed; or it has
+                no part that can be cut here, or a cut might not come back.
             EngineError: the engine cannot set what is to be cut.
         """
         run = self._running(name)
@@ -153,14 +157,14 @@ class Prober:
                 try:
                     return session.run()
                 finally:
-                    with contextlib.suppress(Conflict):  # It has ended, and all that was cut with it.
+                    with contextlib.suppress(Conflict):  # The job has ended, and its cuts with it.
                         session.put_back()
 
         return go
 
 
 def newest(jobs: LifeCycle, name: str) -> Probe:
-    """Return the newest probe of a job that has ended.
+    """Return the newest ended probe of a job.
 
     Raises:
         NotFound: there is no such job, or it has not been probed.
@@ -199,7 +203,7 @@ class _Session:
         self._lost = 0.0
         self._disturbed = self._stood = 0
         self._given_seconds = 0.0
-        self._free_at = self._began_at  # Since when nothing is cut, and all has settled.
+        self._free_at = self._began_at  # Since when nothing is cut and the job has settled.
         self._part: CutPart | None = None
 
     def run(self) -> Probe:
@@ -235,7 +239,7 @@ class _Session:
             self._free_at = self._clock()
 
     def _comes_first(self) -> str | None:
-        """Return what goes on that a probe gives way to: it shares cores with what would be cut."""
+        """Return the activity that the probe waits for, since it shares cores with what would be cut."""
         now = self._clock()
         known = now - self._times.known
         found = self._measured(known - windows.LONGEST_STAND_SECONDS)
@@ -260,13 +264,15 @@ class _Session:
         return self._share(expected * self._times.cut) <= self._prober.most_share
 
     def _factor(self, part: CutPart) -> float:
-        """Return to what share of it a part is cut next."""
+        """Return the share of its size to which a part is cut next."""
         deviation, degrees = estimates.noise(self._cuts, self._baselines)
         return scopes.factor_of(self._scene, part, plans.factor(deviation, degrees))
 
     def _cut(self, part: CutPart) -> tuple[Cut, bool] | None:
-        """Cut a part, and put it back; return what the job did, and whether something else began or ended
-        meanwhile; None: it does not run any more.
+        """Cut a part, and take the cut back.
+
+        Returns:
+            The cut, and whether an evaluation or a standing trainer disturbed it; None if the job has ended.
         """
         factor = self._factor(part)
         self._sleep_until(self._free_at + self._times.window)
@@ -307,7 +313,7 @@ class _Session:
         return cut, self._is_disturbed(part, found, spans)
 
     def _is_disturbed(self, part: CutPart, found: Recording, spans: Sequence[tuple[float, float]]) -> bool:
-        """Whether more was evaluated, or a trainer stood still for longer, in one stretch than in another."""
+        """Return whether evaluations, or standing trainers, took more of one span than of another."""
         evaluated = [windows.evaluating(found.samples, *span) for span in spans]
         if max(evaluated) - min(evaluated) > _EVALUATED:
             return True
@@ -323,7 +329,7 @@ class _Session:
         return self._prober.jobs.get(self._run.name).phase is JobPhase.RUNNING
 
     def _keep(self, cut: Cut, is_disturbed: bool) -> None:
-        """Take a cut into account, if nothing else happened beside it."""
+        """Take a cut into account unless something else happened meanwhile."""
         self._lost += max(0.0, cut.base - cut.rate) * (cut.until - cut.since + self._times.settle)
         deviation, _ = estimates.noise(self._cuts, self._baselines)
         drifted = abs(math.log(cut.before / cut.after))
@@ -335,7 +341,7 @@ class _Session:
         self._baselines += [cut.before, cut.after]
 
     def put_back(self) -> float:
-        """Give back what is cut; return when that was done (Unix seconds)."""
+        """Take the current cut back; return when that was done (Unix seconds)."""
         part, self._part = self._part, None
         if part is None:
             return self._clock()
@@ -366,11 +372,11 @@ class _Session:
         return found
 
     def _share(self, more: float = 0.0) -> float:
-        """Return which share of what the job does in the time of a probe was lost, with some more."""
+        """Return the loss so far, plus ``more``, as a share of the job's work in ``times.most`` seconds."""
         return (self._lost + more) / (statistics.median(self._baselines) * self._times.most)
 
     def _history(self, history: Recording) -> list[float]:
-        """Return the rates of the windows before the probe, the oldest first."""
+        """Return the rates of windows before the probe, the oldest first."""
         end, found = self._began_at - self._times.known, list[float]()
         while end - self._times.window > self._began_at - HISTORY_SECONDS:
             rate = windows.rate(self._unit, history.steps, history.samples, end - self._times.window, end)
@@ -391,9 +397,9 @@ class _Session:
 
 
 def _with_steps(times: ProbeTimes, history: Recording) -> ProbeTimes:
-    """Return the times for a job whose steps, and so whose reports, may be long.
+    """Return times that suit a job whose steps, and therefore step reports, may take long.
 
-    A report is about the time since the one before it: one that begins before a cut is about both.
+    A report covers the time since the previous report: a report that begins before a cut covers both.
     """
     made = [(each.steps, each.interval_seconds) for each in history.steps if each.steps]
     intervals = [seconds for _, seconds in made if seconds]
@@ -411,7 +417,7 @@ def _with_steps(times: ProbeTimes, history: Recording) -> ProbeTimes:
 
 
 def _scene(run: Run, history: Recording, jobs: LifeCycle) -> ProbedJob:
-    """Return a job as it is before anything is cut."""
+    """Return the state of a job before anything is cut."""
     knobs, spec = jobs.knobs(run), run.spec
     emulated = {host.name for host in spec.hosts}
     measured = by_replica(history.samples)
@@ -444,5 +450,5 @@ def _scene(run: Run, history: Recording, jobs: LifeCycle) -> ProbedJob:
 
 
 def _machine_cores(run: Run, jobs: LifeCycle) -> float | None:
-    """Return the cores of the machine that all replicas share; None: they are on several."""
+    """Return the cores of the machine that all replicas share; None: they run on a cluster."""
     return sum(each.allocatable.millicores for each in jobs.nodes()) / 1000 if run.engine == LOCAL else None

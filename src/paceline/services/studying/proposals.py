@@ -1,4 +1,4 @@
-"""What could be changed in a job that was measured: what its causes propose, switches, and other shapes."""
+"""Proposes changes of a measured job: those of its causes, library settings, cures and other shapes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from paceline.tuning import candidates, cure_moves, moves, searches, shapes
 from paceline.tuning.candidates import Candidate, Rated
 from paceline.tuning.shapes import JobShape
 
-#: Said of a job of which enough is known.
+#: The reason why nothing is proposed for a job that is known well enough.
 NOTHING = "nothing promises more than the noise of a run"
 _MODEL_OF_CURE = (
     "the model of the job, calibrated from what was measured of it; not what the cure itself costs"
@@ -35,27 +35,27 @@ _MORE_WORKERS = "More workers push gradients of older parameters: look at the AU
 _OTHER_SERVERS = (
     "A checkpoint of paceline.training is read back under any number of PS; one of another script may not be."
 )
-#: What a server may take of its memory: TensorFlow's own part, and what it sends, comes besides.
+#: The share of its memory that a PS may fill with variables: TensorFlow and what it sends need the rest.
 _FULL_MEMORY = 0.8
 
 
 def proposals(
     recording: Recording, objective: Objective, *, others: Sequence[Recording] = ()
 ) -> list[Proposal]:
-    """Return what may be worth a trial, the likeliest first.
+    """Return the changes that may be worth a trial, the most promising first.
 
     Args:
-        recording: of the job.
-        objective: what is asked for; what is not within its limits is not proposed.
-        others: of jobs that train the same model; of those that differ in no more than their shape the model
-            learns, too.
+        recording: the recording of the job.
+        objective: what the changes are to improve; changes beyond its limits are not proposed.
+        others: recordings of jobs that train the same model; the speed model also learns from those that
+            differ only in their shape.
     """
     source = specs.source_of(recording.run)
     spec = specs.parse_job(source).spec
     case = Case.of(recording)
     try:
         model = predictions.model(recording, others)
-    except InvalidInput:  # Nothing is known of its variables, or it was not measured: nothing is foretold.
+    except InvalidInput:  # Its variables are unknown, or it was not measured: nothing can be predicted.
         model = None
     of_causes = list(_of_causes(case))
     found = [*of_causes, *_switches(case, spec, objective, model), *_cures(case, of_causes, model)]
@@ -64,7 +64,7 @@ def proposals(
 
 
 def none_known(recording: Recording) -> str:
-    """Return why nothing is proposed for a job: nothing is worth it, or nothing is known of it."""
+    """Return why nothing is proposed for a job: no change is worth it, or too little is known of the job."""
     case = Case.of(recording)
     lacking = next((need for need in (needs.STEPS, needs.CPU) if need.lacks(case)), None)
     if lacking is None:
@@ -86,7 +86,7 @@ def _of_causes(case: Case) -> Iterator[Proposal]:
 
 
 def _scored(proposal: Proposal, source: str, spec: JobSpec, objective: Objective) -> Proposal | None:
-    """Return a proposal with the gain in what is asked for; None: it cannot be made, or is beyond limits."""
+    """Return a proposal with its gain in the objective; None: it cannot be made, or is beyond the limits."""
     if proposal.relearns and not objective.relearning:
         return None
     try:
@@ -103,7 +103,7 @@ def _scored(proposal: Proposal, source: str, spec: JobSpec, objective: Objective
 def _switches(
     case: Case, spec: JobSpec, objective: Objective, model: SpeedModel | None
 ) -> Iterator[Proposal]:
-    """Yield what the training library can do otherwise."""
+    """Yield other settings of the training library."""
     layouts = {} if model is None else moves.layouts(model.measured.layout)
     for each in moves.proposals(case, spec, objective):
         layout = layouts.get(each.name)
@@ -122,7 +122,7 @@ def _cures(case: Case, proposed: Sequence[Proposal], model: SpeedModel | None) -
 
 
 def _foretold(proposal: Proposal, model: SpeedModel) -> Proposal:
-    """Return a cure with the gain that a model of the job tells, if it knows what the cure does."""
+    """Return a cure with the gain that the model of the job predicts, if the model knows its effect."""
     try:
         told = predictions.forecast(model, proposal.changes)
     except (InvalidInput, EngineError):
@@ -132,7 +132,7 @@ def _foretold(proposal: Proposal, model: SpeedModel) -> Proposal:
 
 
 def _shapes(model: SpeedModel, objective: Objective) -> Iterator[Proposal]:
-    """Yield the shapes of the job that are the most promising within the limits."""
+    """Yield the most promising shapes of the job within the limits."""
     now = shapes.shape(model.job.spec)
     if now is None:
         return
@@ -143,12 +143,12 @@ def _shapes(model: SpeedModel, objective: Objective) -> Iterator[Proposal]:
 
 def _candidates(model: SpeedModel, objective: Objective) -> Iterator[Candidate]:
     spec = model.job.spec
-    # How variables lie depends on nothing else of a shape.
+    # The placement of variables depends only on these two parts of a shape: the number of PS, and ``even``.
     plans: dict[tuple[int, bool], Plan | None] = {}
     now = shapes.shape(spec)
     for shape in shapes.beside(spec, objective):
         if model.is_seen and now is not None and shape.even != now.even:
-            continue  # Without keys of the job file variables lie as the script has them: not evenly.
+            continue  # A script that ignores the job file places its variables itself: not evenly.
         after = shapes.reshaped(spec, shape)
         key = shape.servers, shape.even
         if key not in plans:
@@ -158,20 +158,20 @@ def _candidates(model: SpeedModel, objective: Objective) -> Iterator[Candidate]:
             continue
         try:
             layout = predictions.layout(model, after, lying=plan)
-        except (InvalidInput, EngineError):  # Its replicas cannot lie like that.
+        except (InvalidInput, EngineError):  # Its replicas cannot be placed.
             continue
         yield Candidate(shape=shape, layout=layout, cores=after.asked_cores)
 
 
 def _plan(model: SpeedModel, spec: JobSpec) -> Plan | None:
-    """Return how variables lie in another job; None: they cannot lie as it asks for."""
+    """Return the placement of variables in another job; None: the placement it asks for is not possible."""
     with contextlib.suppress(InvalidInput):
         return predictions.plan(model, spec)
     return None
 
 
 def _has_room(plan: Plan, spec: JobSpec) -> bool:
-    """Whether the variables of each server fit into its memory."""
+    """Return whether the variables of each PS fit into its memory."""
     servers = spec.role(Role.PS)
     if servers is None or servers.memory_bytes is None:
         return True

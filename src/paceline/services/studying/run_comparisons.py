@@ -1,4 +1,4 @@
-"""Runs side by side: how fast each is and how well it learns, beside the first, and what else differs."""
+"""Compares runs with the first of them: how fast each is, how well it learns, and what else differs."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from paceline.tuning import comparisons, judgements
 from paceline.tuning.comparisons import VariantVerdict
 
 MOST_RUNS = 6
-#: First steps are slower: so much of the time is left out, but no more than so many seconds.
+#: The first steps are slower: this share of the time is left out, but at most this many seconds.
 _SETTLING, _MOST_SETTLE_SECONDS = 0.1, 10.0
 
-#: A value in the middle, and between which it lies.
+#: A value, and the lower and upper end of its interval.
 Range = tuple[float, float, float]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """A run beside the first one; None: not measured.
+    """A run beside the first run. A value of None was not measured.
 
     Attributes:
-        seconds: over which its speed was measured.
-        speed: examples a second, with 90 %.
-        times: as fast as the first one, with 90 %; None of the first itself, too.
-        learning: that it learns worse than the first one, by the loss after as many examples; empty: nothing
-            shows it.
-        loss: the last that was reported.
-        loss_alike: after as many examples as all of them have seen.
-        causes: of its being as it is, those that are not over, the most important first.
-        diff: of its job file, from that of the first one; empty: they are alike.
-        facts: of where it ran.
+        seconds: how long its speed was measured.
+        speed: examples a second, with a 90 % interval.
+        times: how many times as fast as the first run it is, with a 90 % interval; None also for the first.
+        learning: says if it learns worse than the first run, by the loss after the same number of examples;
+            empty: nothing shows that.
+        loss: the last reported loss.
+        loss_alike: its loss after the number of examples that all runs have seen.
+        causes: the causes that are not over, the most important first.
+        diff: the difference of its job file from that of the first run; empty: they are the same.
+        facts: where it ran, and with what.
     """
 
     run: Run
@@ -67,8 +67,9 @@ class RunComparison:
     """Runs side by side.
 
     Attributes:
-        examples: that all of them have seen, so that their losses after them are alike; None: not known.
-        sides: the others are compared with the first.
+        examples: the number of examples that all runs have seen, after which their losses can be compared;
+            None: not known.
+        sides: the runs; the others are compared with the first.
     """
 
     examples: int | None
@@ -76,11 +77,11 @@ class RunComparison:
 
 
 def compared(jobs: LifeCycle, lookout: LookCache, names: Sequence[str]) -> RunComparison:
-    """Return runs beside the first of them.
+    """Return the comparison of runs with the first of them.
 
     Raises:
-        InvalidInput: there are too many.
-        NotFound: there is no such run.
+        InvalidInput: there are too many runs.
+        NotFound: a run does not exist.
         StoreError: the store cannot be read.
     """
     wanted = list(dict.fromkeys(names))
@@ -117,7 +118,7 @@ def _outcome(recording: Recording, time: Interval | None) -> TrialOutcome:
     if time is None:
         return TrialOutcome(asked_cores=recording.run.spec.asked_cores, failure="it made no steps")
     found = trials.outcome(recording, since=time.since, until=time.until)
-    # Of a job that runs only the latest minutes are read: how many examples came before is not known.
+    # Only the latest minutes of a running job are read: how many examples came before them is not known.
     return found if recording.run.phase.is_final else dataclasses.replace(found, losses=())
 
 
@@ -145,7 +146,7 @@ def _side(look: DiagnosisRun, outcome: TrialOutcome, time: Interval | None, exam
 
 
 def _facts(recording: Recording) -> dict[str, str]:
-    """Return what is known of where a run ran, and with what."""
+    """Return what is known of where a run ran and with what."""
     run = recording.run
     restarts = rates.total(float(row.restarts) for row in recording.replicas)
     own = {

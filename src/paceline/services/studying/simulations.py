@@ -1,4 +1,4 @@
-"""Jobs that do not run: a recording of what would be measured of them."""
+"""Simulates jobs: returns a recording of what would be measured of a job if it ran."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from paceline.services.studying.predictions import SpeedModel
 from paceline.specs import JobFile
 from paceline.specs.edits import edits
 
-#: By how much what a step asks for differs from step to step, as a share of it.
+#: How much the work of a step varies from step to step, as a share of it.
 VARIATION = 0.5
 NOTE = "simulated: no replica ran, and the loss is the last one of the job that it is like"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedScene:
-    """On what a simulated job runs, and what happens there.
+    """The machines that a simulated job runs on, and the incidents that happen there.
 
     Attributes:
-        apart: whether each of its hosts is a machine; else they share the measured machine.
-        incidents: stragglers, narrow links, slow storage, servers that stand still.
-        input_examples_per_second: that each trainer can read at most; None: as it was measured.
+        apart: whether each of its hosts is a machine of its own; else they share the measured machine.
+        incidents: stragglers, narrow links, slow storage, PS that stand still.
+        input_examples_per_second: the most that each trainer can read; None: as measured.
     """
 
     apart: bool = False
@@ -45,11 +45,11 @@ PLAIN = SimulatedScene()
 
 
 def on_hosts(job: JobFile, file: str) -> JobFile:
-    """Return a job on the emulated hosts that a file lists (YAML or JSON), in place of its own.
+    """Return a job with its hosts replaced by the emulated hosts that a file lists (YAML or JSON).
 
     Raises:
-        NotFound: there is no such file.
-        InvalidInput: it cannot be read, or lists no hosts.
+        NotFound: the file does not exist.
+        InvalidInput: the file cannot be read, or lists no valid hosts.
     """
     hosts = specs.load_plain(file, "a file of hosts is a list: - {name: host-0, cpu: 8, bandwidth: 10G}")
     if isinstance(hosts, dict):
@@ -63,10 +63,10 @@ def on_hosts(job: JobFile, file: str) -> JobFile:
 
 
 def incident(text: str) -> Incident:
-    """Return what ``SECONDS NAME TIMES`` says that happens.
+    """Return the incident that a text of the form ``SECONDS NAME TIMES`` describes.
 
     Raises:
-        InvalidInput: it is not written like that.
+        InvalidInput: the text has another form.
     """
     first, _, rest = text.strip().partition(" ")
     name, _, last = rest.rpartition(" ")
@@ -85,16 +85,16 @@ def recording(
     """Return what would be measured of a job of the same model in its first seconds.
 
     Args:
-        model: what steps cost.
-        job: its file.
-        seconds: how long it runs; at least 1.
-        seed: of what is left to chance.
-        at: when it is looked at (Unix seconds).
-        scene: on what it runs, and what happens there.
+        model: the speed model, with the costs of steps.
+        job: the job file.
+        seconds: how long the job runs; at least 1.
+        seed: the seed of the random numbers.
+        at: the time of the recording (Unix seconds).
+        scene: where the job runs, and what happens there.
 
     Raises:
-        InvalidInput: it differs in something of which the model does not know what it does; or something
-            happens to what is not there.
+        InvalidInput: the job has a difference whose effect the model does not know, or an incident names
+            something that does not exist.
     """
     layout = predictions.layout(model, job.spec, apart=scene.apart)
     if scene.input_examples_per_second is not None:
@@ -136,7 +136,10 @@ def recording(
 
 
 def _placed(incident: Incident, layout: ModelLayout, names: Collection[str]) -> Iterator[Incident]:
-    """Yield what an incident is of: what is called so, one trainer, or the trainers of every host."""
+    """Yield an incident for each thing that its name stands for.
+
+    A name stands for a resource or crew of this name, for one trainer, or for the trainers of every host.
+    """
     if incident.of in names:
         yield incident
         return

@@ -1,4 +1,4 @@
-"""Studies, searches and experiments alike: one at a time goes on with each."""
+"""Locks for studies (searches and experiments), so that one process at a time works on a study."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from paceline.errors import Conflict, StoreError
 
 @contextlib.contextmanager
 def alone(home: Path, name: str) -> Iterator[None]:
-    """Hold the lock of a study, so that no two processes go on with it at once.
+    """Hold the lock of a study, so that no two processes work on it at once.
 
     Raises:
-        Conflict: another process does already.
+        Conflict: another process works on the study.
         StoreError: the state folder cannot be written.
     """
     folder = home / "studies"

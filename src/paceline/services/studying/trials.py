@@ -1,4 +1,4 @@
-"""One job run for a short while, to see how it does."""
+"""Runs a job for a short time as a trial, and measures its speed and what it learns."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ from paceline.specs import JobFile
 
 #: The label by which all runs of a study are found.
 LABEL = "paceline.dev/study"
-#: Into so many stretches what was measured is cut, to see how steady it was.
+#: The number of stretches into which a measurement is divided, to see how steady the speed was.
 _STRETCHES = 5
-#: A job of few steps is measured until it has made so many, but no longer than so many times as long.
+#: A slow job is measured until it has made this many steps, but at most for this multiple of the window.
 _LEAST_STEPS, _MOST_TIMES = 50, 4.0
 _POLL_SECONDS = 0.5
-#: What was said before a moment is stored so long after it at the latest.
+#: Within this time, step reports are stored.
 _STORED_SECONDS = 5.0
-#: A script that goes on beyond so many times as many examples as it should learn from does not end by itself.
+#: A script that trains on more than this multiple of the wanted examples does not end by itself.
 _MOST_EXAMPLES = 1.5
 #: More passes over the examples than any trial makes.
 _EPOCHS = 100_000.0
-#: Until a trial that is waited for is stopped; one that learns may take longer.
+#: How long after `TrialTimes.most_seconds` the job of a trial ends by itself; a trial that learns gets more.
 _SPARE_SECONDS, _LEARNING_SECONDS = 60.0, 1800.0
-#: Speed differs within a run: one that is to train for so long, and is measured meanwhile, gets so much more.
+#: The speed of a run varies: to be measured while it learns, it must take this multiple of the measured time.
 _SPARE = 1.5
 
 
-#: What a trial does whose trainers all make steps.
+#: The activity of a trial whose trainers all make steps.
 MEASURED = "is measured"
 
 
@@ -52,9 +52,9 @@ class TrialActivity:
     """What a trial does now.
 
     Attributes:
-        what: in few words, as a sentence goes on behind the name of the trial.
-        detail: how far that is; empty: there is nothing to count.
-        seconds_left: until it is done; None: that cannot be known.
+        what: a few words that form a sentence after the name of the trial.
+        detail: the progress; empty: there is nothing to count.
+        seconds_left: how long until this activity is done; None: not known.
     """
 
     what: str
@@ -62,12 +62,12 @@ class TrialActivity:
     seconds_left: float | None = None
 
 
-#: Is given what a trial does, at each look.
+#: Called with the activity of a trial each time it is read.
 Tell = Callable[[TrialActivity], None]
 
 
 def _silent(doing: TrialActivity) -> None:
-    """Say nothing."""
+    """Report nothing."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,9 +75,9 @@ class TrialTimes:
     """How long a trial takes.
 
     Attributes:
-        start_seconds: until all trainers make steps, at most.
-        settle_seconds: in which nothing is measured, as first steps are slower.
-        window_seconds: in which it is measured, at least.
+        start_seconds: the longest time until all trainers make steps.
+        settle_seconds: the time before the measurement, since the first steps are slower.
+        window_seconds: the shortest time of a measurement.
     """
 
     start_seconds: float = 300.0
@@ -86,19 +86,19 @@ class TrialTimes:
 
     @property
     def most_seconds(self) -> float:
-        """Return how long a trial takes at most."""
+        """The longest time that a trial takes."""
         return self.start_seconds + self.settle_seconds + _MOST_TIMES * self.window_seconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TrainedTrial:
-    """A trial that was measured and goes on.
+    """A trial that was measured and still runs.
 
     Attributes:
         outcome: what was measured.
-        run: None: it does not train.
-        span: from when until when it was measured (Unix seconds).
-        recording: what was known of it then, where that is not kept; None: it is.
+        run: the run; None: it does not train.
+        span: the beginning and the end of the measurement (Unix seconds); None: it does not train.
+        recording: the recording at the end of the measurement, if no store keeps it; None: a store keeps it.
     """
 
     outcome: TrialOutcome
@@ -109,12 +109,12 @@ class TrainedTrial:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRunner:
-    """Where trials of a study run.
+    """Runs the trials of a study.
 
     Attributes:
-        jobs: of the home, or of the cluster.
-        base: the folder that relative paths in job files start from.
-        study: what the trials belong to.
+        jobs: the jobs of the home or of the cluster.
+        base: the folder to which paths in job files are relative.
+        study: the study that the trials belong to.
         times: how long they take.
     """
 
@@ -124,17 +124,19 @@ class TrialRunner:
     times: TrialTimes
 
     def measure(self, source: str, name: str, tell: Tell = _silent) -> TrialOutcome:
-        """Run a job file for a while; return what was measured (see `record`)."""
+        """Run a job file for a limited time; return what was measured (see `record`)."""
         return self.record(source, name, tell)[0]
 
     def record(self, source: str, name: str, tell: Tell = _silent) -> tuple[TrialOutcome, Recording | None]:
-        """Run a job file for a while; return what was measured, and all that was known of the run when it
-        trained (None: it did not). Its run stays, stopped.
+        """Run a job file for a limited time, then stop the run, which stays in the store.
 
         Args:
             source: the job file.
-            name: of the run; one of that name that is there already is removed.
+            name: the name of the run; an existing run of this name is removed.
             tell: see `Tell`.
+
+        Returns:
+            What was measured, and the recording of the run; None if the run did not train.
 
         Raises:
             InvalidInput: the job file is wrong.
@@ -149,7 +151,7 @@ class TrialRunner:
 
     @contextlib.contextmanager
     def measuring(self, source: str, name: str, tell: Tell = _silent) -> Iterator[TrainedTrial]:
-        """Run a job file for as long as this lasts, and at least until it was measured; stop it in the end.
+        """Run a job file while the context is open, and at least until it was measured; then stop it.
 
         Raises:
             InvalidInput: the job file is wrong.
@@ -157,7 +159,7 @@ class TrialRunner:
         """
         job = specs.parse_job(source)
         asked = job.spec.asked_cores
-        # It must not end by itself while it is measured.
+        # The run must not end by itself while it is measured.
         with self._run(job, name, {"epochs": _EPOCHS, "max_steps": None}, tell) as run:
             if isinstance(run, str):
                 yield TrainedTrial(outcome=TrialOutcome(asked_cores=asked, failure=run))
@@ -178,7 +180,7 @@ class TrialRunner:
             yield TrainedTrial(outcome=found, run=run, span=span, recording=kept)
 
     def _measured(self, run: Run, tell: Tell) -> tuple[float, float] | None:
-        """Wait until a run was measured; return between which moments. None: it does not train."""
+        """Wait until a run was measured; return the beginning and the end; None: it does not train."""
         started = trained(self.jobs, run, self.times, tell=tell)
         if started is None:
             return None
@@ -186,9 +188,9 @@ class TrialRunner:
         return since, measured(self.jobs, run, since, self.times, tell=tell)
 
     def learn(self, source: str, name: str, examples: int, tell: Tell = _silent) -> float | None:
-        """Train on so many examples, evaluate and return the AUC; None: it was not evaluated.
+        """Train on a number of examples, evaluate and return the AUC; None: it was not evaluated.
 
-        A script that takes no heed of ``training.max_steps`` is stopped a little later.
+        A script that ignores ``training.max_steps`` is stopped somewhat later.
 
         Raises:
             InvalidInput: the job file is wrong.
@@ -199,9 +201,9 @@ class TrialRunner:
     def measure_and_learn(
         self, source: str, name: str, examples: int, tell: Tell = _silent
     ) -> tuple[TrialOutcome, float | None]:
-        """Measure a run of so many examples while it trains; return that, and the AUC that it comes to.
+        """Measure a run while it trains on a number of examples; return what was measured, and the final AUC.
 
-        It has to train for long enough: see `outlasts`.
+        The run has to take long enough: see `outlasts`.
 
         Raises:
             InvalidInput: the job file is wrong.
@@ -210,12 +212,12 @@ class TrialRunner:
         return self._learn(source, name, examples, tell, is_measured=True)
 
     def outlasts(self, examples: int, speed: float, batch_size: int | None) -> bool:
-        """Whether a run is measured in full before it has trained on so many examples.
+        """Return whether training on a number of examples takes long enough to measure the run in full.
 
         Args:
-            examples: how many.
-            speed: examples a second that it made before.
-            batch_size: examples of a step; None: not known.
+            examples: the number of examples.
+            speed: the speed of an earlier run, in examples a second.
+            batch_size: the examples of a step; None: not known.
         """
         if batch_size is None or not speed:
             return False
@@ -244,9 +246,9 @@ class TrialRunner:
 
     @contextlib.contextmanager
     def _run(self, job: JobFile, name: str, training: Mapping[str, Any], tell: Tell) -> Iterator[Run | str]:
-        """Run a job file with other values in its training section; stop it in the end.
+        """Run a job file with other values in its training section while the context is open; then stop it.
 
-        Gives the run, or why it could not be submitted.
+        The context yields the run, or a message that says why it could not be submitted.
         """
         spec = self._trial(job.spec, name, training)
         tell(TrialActivity(what="starts"))
@@ -256,7 +258,7 @@ class TrialRunner:
             try:
                 housed = stack.enter_context(self.jobs.housed(spec, self.study))
                 run = self.jobs.submit(housed, source=job.text, base=self.base, name=name)
-            except (InvalidInput, EngineError, NotFound) as error:  # So it is no better.
+            except (InvalidInput, EngineError, NotFound) as error:  # The trial has failed, the study goes on.
                 yield error.message
                 return
             stack.callback(_end, self.jobs, name, tell)
@@ -265,10 +267,10 @@ class TrialRunner:
     def _trial(self, spec: JobSpec, name: str, training: Mapping[str, Any]) -> JobSpec:
         learns = training["max_steps"] is not None
         if spec.training is not None:
-            # What the job itself exports must stay as it is.
+            # A trial must not overwrite the export of the job itself.
             values = {**spec.training, **training, "export_dir": None}
             if spec.role(Role.EVALUATOR) is None:
-                # No run goes on from a trial, and to save large tables takes longer than to measure them.
+                # No run continues from a trial, and saving large tables takes longer than measuring them.
                 values["checkpoint"] = {**(spec.training.get("checkpoint") or {}), "keep": 0}
             training = {key: value for key, value in values.items() if value is not None}
         return dataclasses.replace(
@@ -276,14 +278,14 @@ class TrialRunner:
             name=name,
             labels={**spec.labels, LABEL: self.study},
             training=None if spec.training is None else training,
-            # Should the process that waits for it be killed, it ends all the same.
+            # The job also ends if the process that waits for it is killed.
             active_deadline_seconds=self.times.most_seconds
             + (_LEARNING_SECONDS if learns else _SPARE_SECONDS),
         )
 
 
 def batch_size(spec: JobSpec) -> int | None:
-    """Return how many examples a step of a trainer has; None: the job file does not say so."""
+    """Return the number of examples in a step of a trainer; None: the job file does not say it."""
     size = (spec.training or {}).get("batch_size")
     return size if isinstance(size, int) else None
 
@@ -291,13 +293,13 @@ def batch_size(spec: JobSpec) -> int | None:
 def trained(
     jobs: LifeCycle, run: Run, times: TrialTimes, *, after: float = 0.0, tell: Tell = _silent
 ) -> float | None:
-    """Return the moment from which on all trainers make steps; None: they never do.
+    """Wait until all trainers make steps; return when that was (Unix seconds); None: not within the time.
 
     Args:
-        jobs: where it runs.
-        run: of what.
+        jobs: where the run is.
+        run: the run.
         times: how long to wait.
-        after: steps from before this moment do not count (Unix seconds).
+        after: steps before this moment do not count (Unix seconds).
         tell: see `Tell`.
     """
     wanted = {each for each in run.spec.replicas() if each.role.trains}
@@ -317,7 +319,7 @@ def trained(
 
 
 def measured(jobs: LifeCycle, run: Run, since: float, times: TrialTimes, *, tell: Tell = _silent) -> float:
-    """Wait until enough was measured from a moment on; return until when all of it is known."""
+    """Wait until enough was measured since a moment; return the moment until which all of it is known."""
     while True:
         now = jobs.clock() - jobs.DELAY_SECONDS
         passed = now - since
@@ -334,7 +336,7 @@ def measured(jobs: LifeCycle, run: Run, since: float, times: TrialTimes, *, tell
 
 
 def _measuring(steps: Sequence[StepReport], passed: float, times: TrialTimes) -> TrialActivity:
-    """Return how far a measurement is: how fast the job is so far."""
+    """Return the progress of a measurement, with the speed of the job so far."""
     done = sum(each.steps or 0 for each in steps)
     if passed <= 0 or not done:
         return TrialActivity(what=MEASURED)
@@ -347,8 +349,10 @@ def _measuring(steps: Sequence[StepReport], passed: float, times: TrialTimes) ->
 
 
 def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
-    """Wait until all reports from before ``until`` are stored: each replica that has reported after ``since``
-    has also reported after ``until``, or reports no more. Else the last stretch would look too slow.
+    """Wait until all step reports from before ``until`` are stored, but not longer than `_STORED_SECONDS`.
+
+    They are stored when each replica that has reported after ``since`` has also reported after ``until``.
+    Without this wait the last stretch would look too slow.
     """
     deadline = time.monotonic() + _STORED_SECONDS
     while time.monotonic() < deadline and not jobs.get(run.name).phase.is_final:
@@ -361,14 +365,14 @@ def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
 
 
 def _steps(jobs: LifeCycle, run: Run, since: float | None) -> Sequence[StepReport]:
-    """Return the step reports of a run that are known now: agents that begin, or end, do not answer."""
+    """Return the step reports of a run that are known now; none while its agents start or end."""
     with contextlib.suppress(EngineError):
         return jobs.recording(run.name, since=since).steps
     return ()
 
 
 def _learnt(jobs: LifeCycle, run: Run, examples: int, tell: Tell) -> None:
-    """Wait until a run has ended, or has taken no heed of where it should end."""
+    """Wait until a run has ended, or has trained far beyond the examples where it should have ended."""
     while not jobs.get(run.name).phase.is_final:
         steps = _steps(jobs, run, None)
         done = sum(each.examples or 0 for each in steps)
@@ -409,7 +413,7 @@ def outcome(recording: Recording, *, since: float, until: float) -> TrialOutcome
 
 
 def speeds(reports: Sequence[StepReport], since: float, until: float) -> tuple[float, ...]:
-    """Return the examples a second of each stretch of a time; none of one that is no time at all."""
+    """Return the examples a second in each stretch of a time; empty if the time is empty."""
     if until <= since:
         return ()
     seconds = (until - since) / _STRETCHES

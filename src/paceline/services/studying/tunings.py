@@ -1,7 +1,7 @@
-"""The search for a better job file: trials on an engine, one after the other, each saved when it is done.
+"""Searches for a better job file by trials on an engine, one after the other, each saved when it is done.
 
-It may be killed anywhere: what it began with, and each trial that is finished, are in the store, and a trial
-that is under way ends by itself. The next one goes on from there.
+A search may be killed at any time: its arguments and each finished trial are in the store, and a trial that
+is under way ends by itself. The next search continues from there.
 """
 
 from __future__ import annotations
@@ -36,27 +36,28 @@ from paceline.specs.edits import edits
 from paceline.stores import Store
 from paceline.tuning import judgements, proofs, searches
 
-#: What both sides learn is looked at after so many times as long as a trial is measured, and after so many
-#: examples at least (with fewer, AUC is that of the first steps), but after no more than so many seconds.
+#: Both sides of a proof learn for this multiple of the time of a measurement, and from at least this many
+#: examples (after fewer, the AUC would be that of the first steps), but for at most this many seconds.
 _LEARNING_TIMES, _LEAST_EXAMPLES, _MOST_SECONDS = 10.0, 250_000, 240.0
 
 #: The sides of a proof.
 _BEFORE, _AFTER = "before", "after"
 
-#: Is given how far a search is, and what goes on; None: its last trial is done.
+#: Called with the state of a search and its current activity; None: its last trial is done.
 Tell = Callable[[Tuning, TrialActivity | None], None]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """How much may be run.
+    """How much a search may run.
 
     Attributes:
-        trials: the job as it is among them.
-        pairs: runs of the best one beside the job as it is.
-        times: how long each takes.
-        anew: whether what was found before does not count.
-        examples: from how many both sides learn, to compare their AUC; None: see `_examples`.
+        trials: the number of trials, including the unchanged job.
+        pairs: the number of runs of the best job file and of the unchanged job in the proof.
+        times: how long each run takes.
+        anew: whether to start again, without what was found before.
+        examples: the number of examples from which both sides learn, to compare their AUC; None: see
+            `_examples`.
     """
 
     trials: int
@@ -68,7 +69,7 @@ class Effort:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuner:
-    """Makes trials.
+    """Makes the trials of a search.
 
     Attributes:
         jobs: where they run.
@@ -85,11 +86,11 @@ class Tuner:
     tell: Tell = lambda _, __: None
 
     def run(self, tuning: Tuning) -> Tuning:
-        """Go on with a search until it ends; return it.
+        """Continue a search until it ends; return it.
 
         Raises:
-            InvalidInput: the job file is wrong, or the job as it came does not train; or no store keeps what
-                is measured of trials that have ended.
+            InvalidInput: the job file is wrong, or the unchanged job does not train; or no store keeps what
+                was measured of trials that have ended.
             StoreError: the store cannot be read or written.
         """
         if not self.jobs.keeps:
@@ -142,7 +143,7 @@ class Tuner:
         )
 
     def _tried(self, tuning: Tuning, trial: Trial) -> Tuning:
-        """Return the search with a trial that was made, and with those that were made within its run."""
+        """Make a trial, and further trials within its run; return the search with all of them."""
         before = dataclasses.replace(tuning, trials=tuning.finished)
         under_way = self._saved(dataclasses.replace(before, trials=(*before.trials, trial)))
         bed, tell = self._bed(tuning), functools.partial(self.tell, under_way)
@@ -153,15 +154,15 @@ class Tuner:
             measured = after = dataclasses.replace(before, trials=(*before.trials, done))
             if self.by_turns and found.run is not None and after.best is done:
                 after = self._by_turns(measured, found.run)
-        if after is measured:  # Its run has ended: the caller can look up all that is known of it.
+        if after is measured:  # The run has ended: the caller can read its whole recording.
             self.tell(after, None)
         return after
 
     def _by_turns(self, tuning: Tuning, run: Run) -> Tuning:
-        """Try what needs no restart within the run of the best trial, one change after the other.
+        """Try the changes that need no restart within the run of the best trial, one after the other.
 
-        What is kept holds in that run from then on, so the next one is tried on top of it. Where there is
-        something to try, it is told of the trial before that.
+        A kept change stays in the run, so the next change is tried on top of it. If there is a change to try,
+        the caller is first notified that the trial itself is done.
         """
         measured = tuning
         while len(tuning.finished) < tuning.most_trials and (best := tuning.best) is not None:
@@ -202,7 +203,7 @@ class Tuner:
         self.tell(tuning, TrialActivity(what="is tried in turn", detail=said))
 
     def _turn(self, tuning: Tuning, best: Trial, name: str) -> Proposal | None:
-        """Return what is tried next within the run of the best trial; None: nothing is left for that."""
+        """Return the next proposal to try within the run of the best trial; None: there is none."""
         run = self.jobs.get(name)
         if run.phase is not JobPhase.RUNNING:
             return None
@@ -214,15 +215,18 @@ class Tuner:
         return None
 
     def prove(self, tuning: Tuning, *, pairs: int, examples: int | None = None) -> Tuning:
-        """Run the job as it came and the best one in turn, and see what both learn; return what holds.
+        """Run the unchanged job and the best job file in turn, and compare their speed and AUC.
 
-        What that does not bear out is undone, and what is the best then is proven in its place. What was
-        proven before is not run again.
+        If the proof does not confirm a change, the change is withdrawn, and the job file that is best then is
+        proven instead. What was proven before is not run again.
 
         Args:
             tuning: the search.
             pairs: how often both run in turn.
-            examples: from how many both learn; None: from as many as the slower one trains on in a while.
+            examples: the number of examples from which both learn; None: see `_examples`.
+
+        Returns:
+            The search with the changes that were confirmed.
 
         Raises:
             StoreError: the store cannot be read or written.
@@ -243,7 +247,7 @@ class Tuner:
         auc: dict[str, float | None] = {}
         while len(tuning.pairs) < pairs:
             number = len(tuning.pairs)
-            # The sides change places each time: a machine that grows slower favours neither.
+            # The order alternates, so that a machine that becomes slower favours neither side.
             order = (_BEFORE, _AFTER) if number % 2 else (_AFTER, _BEFORE)
             found = {side: self._side(tuning, side, sides[side], examples, auc) for side in order}
             pair = FinalPair(before=found[_BEFORE], after=found[_AFTER])
@@ -261,14 +265,14 @@ class Tuner:
     ) -> TrialOutcome:
         """Run one side of a pair; return what was measured.
 
-        One that is so slow that it is measured before it has learnt what it should learns in the same run.
+        If learning takes long enough to measure the run in full, the side is measured and learns in one run.
 
         Args:
             tuning: the search.
-            side: which of both.
-            trial: whose job file it has.
-            examples: from how many it should learn.
-            auc: that of sides that have learnt already; gets that of this one.
+            side: the side.
+            trial: the trial whose job file the side runs.
+            examples: the number of examples from which the side should learn.
+            auc: the AUC of the sides that have learnt already; the AUC of this side is added.
         """
         bed, tell, speed = self._bed(tuning), self._teller(tuning, side), 0.0
         if trial.outcome is not None:
@@ -298,25 +302,25 @@ class Tuner:
 
 
 def _run(tuning: Tuning, side: str) -> str:
-    """Return the name of a run of a proof."""
+    """Return the name of the run of a side of a proof."""
     return f"{tuning.name}-{side}"
 
 
 def _examples(tuning: Tuning, times: TrialTimes) -> int:
-    """Return how many examples both sides learn from, by what the slower one trains on meanwhile."""
+    """Return the number of examples from which both sides learn, from the speed of the slower side."""
     slowest = min(each.outcome.speed for each in (tuning.first, tuning.best) if each and each.outcome)
     wanted = max(_LEAST_EXAMPLES, slowest * times.window_seconds * _LEARNING_TIMES)
     return round(min(wanted, slowest * _MOST_SECONDS))
 
 
 def limited(objective: Objective, spec: JobSpec, *, on_cluster: bool) -> Objective:
-    """Return what is asked for, with as many cores at most as there are, unless it has a limit.
+    """Return the objective with a limit on cores, if it has none.
 
-    On this machine these are those of its emulated hosts, or its own; on a cluster what the job asks for now,
-    as others use it, too. In no case fewer than the job asks for.
+    On this machine the limit is the cores of the job's emulated hosts, or of the machine. On a cluster, which
+    others use, too, it is what the job asks for now. It is never less than what the job asks for.
 
     Args:
-        objective: what is asked for.
+        objective: the objective.
         spec: the job.
         on_cluster: whether it runs on a cluster.
     """
@@ -332,7 +336,7 @@ def limited(objective: Objective, spec: JobSpec, *, on_cluster: bool) -> Objecti
 
 
 def name_of(spec: JobSpec) -> str:
-    """Return the name of the search for a better file of a job; its runs have a number behind it."""
+    """Return the name of the search for a better file of a job; the names of its runs add a number."""
     return f"{spec.name}-trial"
 
 
@@ -345,15 +349,15 @@ def begun(
     most_trials: int,
     anew: bool = False,
 ) -> Tuning:
-    """Return a search for a better job file: the unfinished search that began with it, or a new one.
+    """Return a search for a better job file: the stored one with the same arguments, or a new one.
 
     Args:
         store: where searches are kept.
         source: the job file.
-        base: the folder that relative paths in it start from.
-        objective: what is asked for.
-        most_trials: that may be made, the job as it is among them.
-        anew: whether to begin a new one in any case.
+        base: the folder to which its paths are relative.
+        objective: what the search is to improve.
+        most_trials: the most trials to make, including the unchanged job.
+        anew: whether to begin a new search in any case.
 
     Raises:
         InvalidInput: the job file is wrong.
@@ -371,6 +375,6 @@ def begun(
         if (known.source, known.objective, known.base) == (source, objective, str(base)):
             if most_trials <= len(known.finished):
                 return known
-            # What was proven was proven of another one, perhaps.
+            # More trials may find a better job file than the proven one.
             return dataclasses.replace(known, most_trials=most_trials, ended="", pairs=(), quality=None)
     return new

@@ -1,7 +1,7 @@
-"""A change that needs no restart, tried in turn with what there is, within one run: A, B, A, B.
+"""Tries a change that needs no restart in turn with the current settings, within one run: A, B, A, B.
 
-Runs of one job file differ by some per cent; windows of one run that follow each other differ by less, and
-nothing has to begin anew for them. So a try takes seconds.
+Runs of the same job file differ by some per cent. Successive windows of one run differ by less, and they need
+no restart. So a try takes seconds.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from paceline.probing import windows
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes
 
-#: So often each side has its turn.
+#: The number of turns of each side.
 TURNS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """What was measured: windows of both sides, in the order of their turns."""
+    """What was measured: the windows of both sides, in the order of their turns."""
 
     before: TrialOutcome
     after: TrialOutcome
 
 
 def is_possible(jobs: LifeCycle, run: Run, before: JobSpec, after: JobSpec) -> bool:
-    """Whether a job that runs can have what another job file says without a restart.
+    """Return whether a running job can take over another job file without a restart.
 
     Args:
-        jobs: where it runs.
+        jobs: where the job runs.
         run: the job.
-        before: as its own file has it; a trial's run differs from that in what has nothing to do with cores.
-        after: as the other file has it.
+        before: the spec of its own job file; the run of a trial differs from it, but not in its cores.
+        after: the spec of the other job file.
     """
     found = resizings.between(before, after, until=0.0)
     return found is not None and {each.knob for each in found} <= jobs.knobs(run)
@@ -54,21 +54,21 @@ def tried(
     times: probes.ProbeTimes,
     tell: Callable[[str], None] = lambda _: None,
 ) -> Tried:
-    """Let a job that runs have what another job file says for some seconds, in turn with what it has.
+    """Give a running job the settings of another job file for some seconds, in turn with its own settings.
 
-    In the end it has what it had.
+    In the end the job has its own settings again.
 
     Args:
-        jobs: where it runs.
+        jobs: where the job runs.
         name: the job.
-        before: as its own file has it.
-        after: as the other file has it.
-        times: how long a window is, and until it can be read.
-        tell: is told what goes on, in few words.
+        before: the spec of its own job file.
+        after: the spec of the other job file.
+        times: how long a window is, and how long until it can be read.
+        tell: called with what goes on, in a few words.
 
     Raises:
-        Conflict: it ends meanwhile, is being changed, or cannot have it without a restart.
-        EngineError: the engine refuses it.
+        Conflict: the job ends meanwhile, is being changed, or would need a restart.
+        EngineError: the engine refuses the change.
     """
     run = jobs.get(name)
     found = resizings.between(before, after, until=0.0)
@@ -106,11 +106,11 @@ def _window(jobs: LifeCycle, times: probes.ProbeTimes) -> tuple[float, float]:
 
 
 def keep(jobs: LifeCycle, name: str, wanted: JobSpec) -> None:
-    """Let a job that runs have what another job file says for good.
+    """Give a running job the settings of another job file permanently.
 
     Raises:
-        Conflict: it ends meanwhile, or is being changed.
-        EngineError: the engine refuses it.
+        Conflict: the job ends meanwhile, or is being changed.
+        EngineError: the engine refuses the change.
     """
     for resize in resizings.resizes(jobs.get(name).spec, wanted):
         jobs.resize(name, resize)

@@ -1,4 +1,4 @@
-"""What another shape would bring to a job that was measured, and those beside it."""
+"""Predicts the effect of another shape on a measured job, and of the shapes beside it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from paceline.services.studying.predictions import SpeedModel
 from paceline.tuning import shapes
 from paceline.tuning.shapes import JobShape
 
-#: Numbers of replicas on a curve; up to so many times as many as there are, and at least up to so many.
+#: Numbers of replicas on a curve. It reaches to this multiple of the present number, at least to this count.
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)
 MOST_TIMES, LEAST_COUNT = 4, 8
-#: A curve has about so many points: each takes some hundredths of a second.
+#: The approximate number of points on a curve: each takes some hundredths of a second.
 _POINTS = 8
-#: Multiples of the cores that each has.
+#: Multiples of the present cores of a replica, on a curve.
 _TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
 #: The fields of a shape that can be swept.
 FIELDS = ("workers", "servers", "worker_cores", "server_cores")
@@ -32,7 +32,7 @@ FIELDS = ("workers", "servers", "worker_cores", "server_cores")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """A value of the field that is swept, and what it would bring."""
+    """A value of the swept field, and its forecast."""
 
     value: float
     forecast: Forecast
@@ -40,16 +40,16 @@ class Point:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class WhatIf:
-    """What is to be expected.
+    """The predicted effect of a shape.
 
     Attributes:
-        now: the shape that was measured.
-        wanted: the shape that is asked about.
-        told: what it would bring.
-        changes: of the job file that make it.
-        field: of the shape that the curve is over; the rest is as it is wanted.
-        points: of the curve, by their values; a value that cannot be is left out.
-        knee: the value from which on more brings little.
+        now: the measured shape.
+        wanted: the shape to predict.
+        told: the forecast of the wanted shape.
+        changes: the changes of the job file that make the wanted shape.
+        field: the field of the shape that the curve varies; the other fields are as in ``wanted``.
+        points: the points of the curve, sorted by value; impossible values are left out.
+        knee: the value above which more brings little.
     """
 
     now: JobShape
@@ -62,10 +62,10 @@ class WhatIf:
 
 
 def shape(model: SpeedModel) -> JobShape:
-    """Return the shape of a job that was measured.
+    """Return the shape of a measured job.
 
     Raises:
-        InvalidInput: it has none.
+        InvalidInput: the job has no parameter servers and workers.
     """
     found = shapes.shape(model.job.spec)
     if found is None:
@@ -77,11 +77,11 @@ def shape(model: SpeedModel) -> JobShape:
 
 
 def what_if(model: SpeedModel, wanted: JobShape, field: str) -> WhatIf:
-    """Return what a shape would bring, and a curve through it.
+    """Return the forecast of a shape, and a curve through it.
 
     Raises:
-        InvalidInput: the model does not know what it does.
-        EngineError: replicas of that shape have no place.
+        InvalidInput: the model does not know the effect of the shape.
+        EngineError: there is no place for replicas of this shape.
     """
     now = shape(model)
     spec = model.job.spec
@@ -104,7 +104,7 @@ def _points(model: SpeedModel, now: JobShape, wanted: JobShape, field: str) -> I
         one: dict[str, Any] = {field: value}
         beside = dataclasses.replace(wanted, **one)
         spec = shapes.reshaped(model.job.spec, beside)
-        with contextlib.suppress(InvalidInput, EngineError):  # It cannot be, so it is no point of the curve.
+        with contextlib.suppress(InvalidInput, EngineError):  # Impossible values are no points of the curve.
             key = beside.servers, beside.even
             if key not in plans:
                 plans[key] = predictions.plan(model, spec)
@@ -116,7 +116,7 @@ def _values(now: float, wanted: float) -> Sequence[float]:
     if isinstance(now, int):
         most = max(LEAST_COUNT, MOST_TIMES * now, wanted)
         counts = [each for each in _COUNTS if each <= most]
-        # Of many the largest, and every second, third or so below it.
+        # Of many counts, take the largest and every second, third or further one below it.
         return sorted({now, wanted, *counts[:: -math.ceil(len(counts) / _POINTS)]})
     found = {round(now * times, 3) for times in _TIMES} | {wanted}
     return sorted(each for each in found if quantities.LEAST_CORES <= each <= quantities.MOST_CORES)

@@ -1,6 +1,6 @@
-"""Changes in the text of a job file: all else stays as the user wrote it.
+"""Changes in the text of a job file, which leave everything else as the user wrote it.
 
-Begin with `edits.edited`: it makes changes, reads the result and compares it with what was asked for.
-`block_edits` and `flow_edits` do it in the two styles of YAML. `assignments` reads changes as users type
-them: ``ps.replicas=4``.
+Begin with `edits.edited`: it makes the changes, parses the result and checks that it says what was asked for.
+`block_edits` and `flow_edits` make changes in the two styles of YAML. `assignments` reads changes as users
+type them: ``ps.replicas=4``.
 """

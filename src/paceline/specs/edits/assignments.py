@@ -1,4 +1,4 @@
-"""Changes of a job file as people write them on a command line: ``ps.replicas=4``."""
+"""Changes of a job file as users write them on a command line: ``ps.replicas=4``."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
 from paceline.model.roles import Role
 
-#: More values than that are more than a user reads.
+#: The most values in a comparison; users do not read more.
 MOST_VALUES = 100
-#: Numbers, words and short lists are written so, and YAML takes half a second for a megabyte.
+#: Enough for numbers, words and short lists; YAML needs half a second for a megabyte.
 MOST_CHARACTERS = 4096
 _RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _EXAMPLE = "write it as ps.replicas=4, worker.cpu=500m or training.partitioning.strategy=none"
@@ -22,11 +22,11 @@ _EXAMPLE = "write it as ps.replicas=4, worker.cpu=500m or training.partitioning.
 def change(text: str) -> FieldChange:
     """Return the change that ``FIELD=VALUE`` asks for.
 
-    A field is a path below ``spec``; one that begins with a role is of that role. A value is YAML; none at
-    all leaves the field out.
+    The field is a path below ``spec``; a path that begins with a role is below ``spec.roles``. The value is
+    YAML; an empty value removes the field.
 
     Raises:
-        InvalidInput: it is not written like that.
+        InvalidInput: the text does not have this form, or the value is too long or too large.
     """
     field, sign, value = text.partition("=")
     if not sign:
@@ -42,7 +42,7 @@ def change(text: str) -> FieldChange:
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
     try:
         is_huge = _has_huge(data)
-    except RecursionError as error:  # It is in itself: YAML allows that.
+    except RecursionError as error:  # The value contains itself, which YAML allows.
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
     if is_huge:
         raise InvalidInput(f"{field} has a number that nothing has so many of", _EXAMPLE)
@@ -50,7 +50,7 @@ def change(text: str) -> FieldChange:
 
 
 def _has_huge(data: Any) -> bool:
-    """Whether there is a whole number of more than 64 bits: YAML makes one of ``1:1:1``, of base 60."""
+    """Return whether data contain an integer of more than 64 bits; ``1:1:1`` is an integer, too (base 60)."""
     match data:
         case int():
             return abs(data) >= 2**63
@@ -62,10 +62,10 @@ def _has_huge(data: Any) -> bool:
 
 
 def path(field: str) -> tuple[str, ...]:
-    """Return the path of a field as people write it: ``ps.replicas``, ``training.batch_size``.
+    """Return the path of a field as users write it, such as ``ps.replicas`` or ``training.batch_size``.
 
     Raises:
-        InvalidInput: it is not written like that.
+        InvalidInput: a part of the path is empty.
     """
     parts = tuple(part.strip() for part in field.split("."))
     if not all(parts):
@@ -79,7 +79,7 @@ def several(text: str) -> tuple[FieldChange, ...]:
     """Return the changes that ``FIELD=FIRST..LAST`` or ``FIELD=VALUE,VALUE`` asks for, one for each value.
 
     Raises:
-        InvalidInput: it is not written like that, or there are more than `MOST_VALUES`.
+        InvalidInput: the text does not have this form, or has more than `MOST_VALUES` values.
     """
     field, sign, values = text.partition("=")
     bounds = _RANGE.fullmatch(values.strip())

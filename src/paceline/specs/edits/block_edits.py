@@ -1,4 +1,4 @@
-"""Edits within mappings that have a line, or a block of lines, for each field."""
+"""Edits of block mappings, in which each field has a line or a block of lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paceline.specs.yaml_text.writings import YamlStyle
 
 
 def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iterator[Splice]:
-    """Yield what puts a new field below the last of a mapping."""
+    """Yield the splices that add a new field below the last field of a mapping."""
     style, first, last = _style(tree), node.value[0][0], tree.pairs(node)[-1]
     column = syntax_trees.column(first)
     if _is_written_on_a_line(node, value):
@@ -28,14 +28,14 @@ def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iter
 
 
 def setting(tree: Tree, node: yaml.MappingNode, pair: KeyValue, value: Any) -> Iterator[Splice]:
-    """Yield what gives a field another value."""
+    """Yield the splices that give a field another value."""
     style, old = _style(tree), pair.value
     colon = pair.colon_end or pair.end
     lines = None if _is_inline(node, old, value) else _block(pair, value, style)
     at, key_line_end = syntax_trees.start(old), tree.line_end(colon)
     is_below = not pair.is_empty and (at > key_line_end or _is_block(old))
     if is_below:
-        # Comments behind the key stay; those among its lines go with them.
+        # A comment on the line of the key stays; comments between the lines of the value are removed with it.
         top = key_line_end if at > key_line_end else colon
         head = f" {writings.line(value, style)}" if lines is None else ""
         yield Splice(colon, colon, head)
@@ -50,14 +50,14 @@ def setting(tree: Tree, node: yaml.MappingNode, pair: KeyValue, value: Any) -> I
 
 
 def removal(tree: Tree, node: yaml.MappingNode, pair: KeyValue) -> Iterator[Splice]:
-    """Yield what leaves out a field that is not the only one."""
+    """Yield the splices that remove a field from a mapping that has others."""
     pairs = tree.pairs(node)
     above = pairs[pair.index - 1].end if pair.index else 0
     following = pairs[pair.index + 1].start if pair.index + 1 < len(pairs) else None
     start = comments.start_with(tree, pair.start, above, pair.end, following)
     end = tree.next_line(pair.end)
     if end == tree.line_end(pair.end) and start:
-        # The file has no line break at its end, and so it stays.
+        # The file has no line break at its end, and the edited file has none either.
         start = tree.line_end_above(start)
     yield Splice(start, end)
 
@@ -71,14 +71,14 @@ def _is_block(node: yaml.Node) -> bool:
 
 
 def _is_inline(node: yaml.MappingNode, old: yaml.Node, value: Any) -> bool:
-    """Whether a value that takes the place of another stands behind its key."""
+    """Return whether a value that replaces another is written on the line of its key."""
     if isinstance(value, list) and value and isinstance(old, yaml.SequenceNode):
         return bool(old.flow_style)
     return writings.is_leafy(value) or _is_written_on_a_line(node, value)
 
 
 def _is_written_on_a_line(node: yaml.MappingNode, value: Any) -> bool:
-    """Whether a mapping stands on one line because all of those beside it do."""
+    """Return whether a value is a flat mapping that goes on one line because all its siblings do."""
     beside = [each for _, each in node.value if isinstance(each, yaml.MappingNode) and each.value]
     is_flat = isinstance(value, dict) and all(map(writings.is_leafy, value.values()))
     return is_flat and bool(beside) and all(each.flow_style for each in beside)
@@ -94,7 +94,7 @@ def _block(pair: KeyValue, value: Any, style: YamlStyle) -> list[str]:
 
 
 def _style(tree: Tree) -> YamlStyle:
-    """Return by how much blocks stand further in: as most of the file's do."""
+    """Return the style with the most frequent indentation of blocks in the file."""
     steps: collections.Counter[int] = collections.Counter()
     item_steps: collections.Counter[int] = collections.Counter()
     for node in tree.within(tree.root) if tree.root is not None else ():

@@ -1,14 +1,15 @@
-"""Changes made in the text of a job file, and nothing else touched: comments, order, quotes, line ends.
+"""Changes in the text of a job file that preserve everything else: comments, order, quotes, line ends.
 
-Each change is a few splices at the places that `syntax_trees` knows. What comes out is read again: if it does
-not say what it should, nothing is changed and the reason is told. Rules:
+Each change is a few splices at the places that `syntax_trees` knows. The resulting text is parsed again: if
+it does not say what it should, nothing is changed and an error gives the reason. Rules:
 
-- A field that is new stands last in its mapping, written like what stands beside it. Of a mapping that is set
-  where there is one already, only the fields that differ are touched.
-- A field that is left out goes with its whole lines, and with the comment lines directly above it that stand
-  as far in as it does; they stay when another field follows on the very next line, as they may be about both.
-  A comment that reads like a field (``# gpu: 1``) is a field that the user has put aside, and stays.
-- A mapping that has nothing left is left out too, but for those that say something by being there.
+- A new field goes to the end of its mapping, in the style of its neighbours. If a mapping replaces another
+  mapping, only the fields that differ are changed.
+- A removed field disappears with all its lines and with the comment lines directly above it that have the
+same
+  indentation. These comments stay if another field follows on the very next line, because they may describe
+  both. A comment that looks like a field (``# gpu: 1``) is a field that the user has disabled, and stays.
+- A mapping that becomes empty is removed too, unless it means something when it is empty.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from paceline.specs.yaml_text.syntax_trees import Alias, KeyValue
 from paceline.specs.yaml_text.writings import YamlStyle
 
 _FILE = "job.yaml"
-#: Mappings that mean something when they are empty; so does each role.
+#: Mappings that mean something when they are empty; the mapping of each role does too.
 _NEEDED = ((), ("metadata",), ("spec",), ("spec", "roles"), ("spec", "training"))
 _BY_HAND = "change it by hand"
 
@@ -36,17 +37,17 @@ Path = tuple[str, ...]
 
 
 def edited(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
-    """Return the text of a job file with changes made, one after the other.
+    """Return the text of a job file after changes, which are made one after the other.
 
     Args:
-        source: the text; one YAML document, or JSON.
-        changes: what to change. A value is text, a number, a boolean, or lists and mappings of these.
-        file: its name, for positions.
+        source: the text: one YAML document, or JSON.
+        changes: the changes. A value is text, a number, a boolean, or lists and mappings of these.
+        file: name of the file, for positions.
 
     Raises:
-        problems.JobFileError: it cannot be read, or a change cannot be made without changing something else;
-            says where and why.
-        TypeError: a value is none that a job file may have.
+        problems.JobFileError: the text cannot be read, or a change cannot be made without changing something
+            else; the message says where and why.
+        TypeError: a value has a type that a job file cannot hold.
     """
     document = _read(source, file)
     mark = "\ufeff" if source.startswith("\ufeff") else ""
@@ -58,7 +59,7 @@ def edited(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> st
 
 
 def diff(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
-    """Return what `edited` changes as a unified diff with two lines around; empty: nothing.
+    """Return the changes of `edited` as a unified diff with two lines of context; empty if nothing changes.
 
     Raises:
         problems.JobFileError: a change cannot be made (see `edited`).
@@ -67,7 +68,7 @@ def diff(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
 
 
 def difference(before: str, after: str, file: str = _FILE) -> str:
-    """Return what is different in two texts of a file, as `diff` does."""
+    """Return the difference of two texts of a file, in the format of `diff`."""
     name = problems.visible(file)
     lines = difflib.unified_diff(_lines(before), _lines(after), name, name, n=2)
     return "".join(
@@ -91,7 +92,7 @@ def listed(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> tu
 
 
 def _lines(text: str) -> list[str]:
-    """Return the lines of a text as the tool ``patch`` counts them."""
+    """Return the lines of a text as the ``patch`` tool counts them."""
     *whole, rest = text.split("\n")
     return [*(f"{each}\n" for each in whole), *filter(None, (rest,))]
 
@@ -104,7 +105,11 @@ def _read(source: str, file: str) -> documents.Document:
 
 
 def _ordered(changes: Sequence[FieldChange]) -> list[FieldChange]:
-    """Return what is set before what is left out, so that no mapping is empty in between."""
+    """Return the changes, those that set fields before those that remove fields.
+
+    This way, no mapping is empty in between. The order stays as given if a set field and a removed field
+    overlap.
+    """
     sets = [each for each in changes if each.value is not None]
     leaves = [each for each in changes if each.value is None]
     overlap = any(
@@ -122,7 +127,7 @@ class _Edit:
         self._tree = syntax_trees.tree(text, document.file)
 
     def verified(self, path: Path, value: Any) -> tuple[str, documents.Document]:
-        """Return the text with a change, and what it says, which is what it should say."""
+        """Return the changed text and its document, after checking that the document is as it should be."""
         text = self.made(path, value)
         if text == self._text:
             return text, self._document
@@ -137,7 +142,7 @@ class _Edit:
         return text, after
 
     def made(self, path: Path, value: Any) -> str:
-        """Return the text with a change."""
+        """Return the changed text, unchecked."""
         if value == _value_at(self._document.data, path):
             return self._text
         node = self._tree.root
@@ -187,7 +192,7 @@ class _Edit:
         return self.made(path[:-1], {} if _is_needed(path[:-1]) else None)
 
     def _set_within(self, path: Path, value: dict[str, Any]) -> str:
-        """Return the text with the fields of a mapping that differ from those that are wanted changed."""
+        """Return the text with changes in those fields of a mapping that differ from the wanted ones."""
         wanted = dict.fromkeys(_value_at(self._document.data, path)) | value
         text, document = self._text, self._document
         for name, item in sorted(wanted.items(), key=lambda each: each[1] is None):
@@ -195,7 +200,7 @@ class _Edit:
         return text
 
     def _is_explicit(self, node: yaml.MappingNode, pair: KeyValue) -> bool:
-        """Whether something stands before a key: a question mark, most often."""
+        """Return whether there is something before a key, usually a question mark."""
         if node.flow_style:
             return self._text[: pair.start].rstrip().endswith("?")
         return bool(self._tree.before(pair.start).strip())
@@ -209,7 +214,7 @@ class _Edit:
 
 
 def _value_at(data: Any, path: Path) -> Any:
-    """Return what data has at a path; None: nothing."""
+    """Return the value that data have at a path; None if there is none."""
     for name in path:
         data = data.get(name) if isinstance(data, dict) else None
     return data
@@ -222,7 +227,7 @@ def _nested(path: Path, value: Any) -> Any:
 
 
 def _applied(data: Any, path: Path, value: Any, depth: int = 0) -> Any:
-    """Return data with a change; None: nothing is left of it."""
+    """Return data with a change; None if nothing is left of them."""
     mapping = dict(data) if isinstance(data, dict) else {}
     name, is_last = path[depth], depth == len(path) - 1
     mapping[name] = value if is_last else _applied(mapping.get(name), path, value, depth + 1)

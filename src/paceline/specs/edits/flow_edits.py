@@ -1,4 +1,4 @@
-"""Edits within ``{a: 1, b: 2}``, on one line or with each field on a line of its own, as JSON has it."""
+"""Edits of flow mappings (``{a: 1, b: 2}``), on one line or, as in JSON, with one line for each field."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COMMA = re.compile(r" *, *")
 
 
 def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iterator[Splice]:
-    """Yield what puts a new field at the end of a mapping."""
+    """Yield the splices that add a new field at the end of a mapping."""
     pairs, style = tree.pairs(node), _style(tree, node)
     field = f"{writings.text(name, style)}{style.colon}{writings.line(value, style)}"
     close = syntax_trees.end(node) - 1
@@ -44,7 +44,7 @@ def insertion(tree: Tree, node: yaml.MappingNode, name: str, value: Any) -> Iter
 
 
 def setting(tree: Tree, node: yaml.MappingNode, pair: KeyValue, value: Any) -> Iterator[Splice]:
-    """Yield what gives a field another value."""
+    """Yield the splices that give a field another value."""
     style = _style(tree, node)
     if pair.colon_end is None:
         yield Splice(pair.end, pair.end, f": {writings.line(value, style)}")
@@ -55,7 +55,7 @@ def setting(tree: Tree, node: yaml.MappingNode, pair: KeyValue, value: Any) -> I
 
 
 def replacement(pair: KeyValue, value: Any, style: YamlStyle) -> str:
-    """Return a value on one line, a text with the quotes that the one before it has."""
+    """Return a value on one line; a text keeps the kind of quotes of the text that it replaces."""
     quote = pair.value.style if isinstance(pair.value, yaml.ScalarNode) else None
     if isinstance(value, Scalar):
         return writings.scalar(value, style, quote if quote in ("'", '"') else None)
@@ -63,7 +63,7 @@ def replacement(pair: KeyValue, value: Any, style: YamlStyle) -> str:
 
 
 def removal(tree: Tree, node: yaml.MappingNode, pair: KeyValue) -> Iterator[Splice]:
-    """Yield what leaves out a field that is not the only one."""
+    """Yield the splices that remove a field from a mapping that has others."""
     pairs = tree.pairs(node)
     is_last = pair.index == len(pairs) - 1
     comma = tree.comma_after(pair.end)
@@ -85,7 +85,7 @@ def removal(tree: Tree, node: yaml.MappingNode, pair: KeyValue) -> Iterator[Spli
 
 
 def _style(tree: Tree, node: yaml.MappingNode) -> YamlStyle:
-    """Return how a mapping is written; an empty one is like the whole file."""
+    """Return the style of a mapping; an empty mapping has the style of the whole file."""
     if not node.value and isinstance(tree.root, yaml.MappingNode) and tree.root.flow_style:
         node = tree.root
     pairs = tree.pairs(node)

@@ -1,4 +1,4 @@
-"""Checks a document against a section and puts into words, with its place, everything that is wrong."""
+"""Checking of a document against a section, which describes every error and its place."""
 
 from __future__ import annotations
 
@@ -22,16 +22,20 @@ _WANTED = {
     "list_type": "a list is wanted: [a, b] or one '- item' a line",
 }
 
-#: Only the first of these many are put into words; 20 are shown.
+#: How many errors are turned into messages at most; 20 are shown.
 _MAX_TRANSLATED = 500
 
 
 def read_bytes(path: str | os.PathLike[str], hint: str) -> bytes:
-    """Return what is in a file, a byte above the limit at most; the hint is for a file that is not there.
+    """Return the content of a file, at most one byte more than the limit.
+
+    Args:
+        path: path of the file.
+        hint: hint for the error if there is no such file.
 
     Raises:
         errors.NotFound: there is no such file.
-        errors.InvalidInput: it cannot be read.
+        errors.InvalidInput: the file cannot be read.
     """
     name = os.fspath(path)
     shown = problems.visible(name)
@@ -51,16 +55,16 @@ def check(
     what: str,
     contradictions: Callable[[documents.Document, _Checked], Iterator[problems.Problem]],
 ) -> _Checked:
-    """Return the section that a document is.
+    """Return a document as a section.
 
     Args:
         document: the whole file.
-        root: what it has to be.
-        what: its name for people, such as "a job file".
-        contradictions: finds what is wrong between fields that are right by themselves.
+        root: the section that the document has to be.
+        what: name of this kind of file in messages, such as "a job file".
+        contradictions: finds errors between fields that are valid by themselves.
 
     Raises:
-        problems.JobFileError: what is wrong, everything at once.
+        problems.JobFileError: the document has errors; the exception holds all of them.
     """
     first = next(iter(root.model_fields))
     if sections.is_empty(document.data):

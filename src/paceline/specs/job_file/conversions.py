@@ -1,4 +1,4 @@
-"""From the sections of a job file to a `JobSpec`, with the checks that look at several fields at once."""
+"""Conversion of the sections of a job file to a `JobSpec`, and the checks that involve several fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.specs.job_file import shapes, trainings
 from paceline.specs.yaml_text import documents, problems
 
 DEFAULT_GRACE_SECONDS = 30.0
-#: Rounds of `autoscale` have so long between them, at least.
+#: The minimum time between rounds of `autoscale`.
 LEAST_ROUND_SECONDS = 300.0
 CODE_SOURCES = ("git", "archive", "folder", "config_map")
 
@@ -21,11 +21,11 @@ Found = Iterator[problems.Problem]
 
 
 def job_spec(section: shapes.JobSection, order: Sequence[str]) -> job_specs.JobSpec:
-    """Return the job that a checked file asks for, every default filled in.
+    """Return the job that a checked file asks for, with every default filled in.
 
     Args:
-        section: the file.
-        order: the roles as the file lists them.
+        section: the checked file.
+        order: the roles in the order of the file.
     """
     spec = section.spec
     roles = tuple(
@@ -160,12 +160,12 @@ def _host(section: shapes.HostSection) -> job_specs.Host:
 
 
 def _training(section: trainings.TrainingSection | None) -> dict[str, Any] | None:
-    """Return the section as plain values, only with what the user wrote."""
+    """Return the section as plain values, with only the fields that the user wrote."""
     return None if section is None else section.model_dump(exclude_unset=True)
 
 
 def contradictions(document: documents.Document, section: shapes.JobSection) -> Found:
-    """Yield what makes a job impossible although every single field is right."""
+    """Yield the problems that make a job impossible although every single field is valid."""
     yield from _roles(document, section.spec)
     yield from _overrides(document, section.spec)
     yield from _scaled(document, section.spec)

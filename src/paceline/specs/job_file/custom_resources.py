@@ -1,9 +1,9 @@
-"""The job file as a custom resource: its schema in the words that Kubernetes knows.
+"""The job file as a custom resource, with a schema that Kubernetes accepts.
 
-A CustomResourceDefinition takes a part of OpenAPI 3 ("structural schemas"): no references, and one type for
-each value. What may be written in several ways (``cpu: 2``, ``cpu: 500m``) is let through as it is, and so
-are unknown fields, which Kubernetes would silently drop: the operator reads each job with `parse_job` and
-says what is wrong with it, in the words that `paceline lint` has.
+A CustomResourceDefinition accepts a part of OpenAPI 3 ("structural schemas"): no references, and one type for
+each value. The schema therefore accepts anything where a value may have several types (``cpu: 2``, ``cpu:
+500m``). It also preserves unknown fields, which Kubernetes would silently drop. The operator reads each job
+with `parse_job` and reports errors in the same words as `paceline lint`.
 
 Source: Kubernetes' documentation, "Extend the Kubernetes API with CustomResourceDefinitions".
 """
@@ -24,7 +24,7 @@ from paceline.specs.yaml_text import documents, problems
 
 GROUP, VERSION = job_specs.API_VERSION.split("/")
 PLURAL = "trainingjobs"
-#: A field that only the resource has: whether the job is to be stopped, or not to begin.
+#: A field that only the resource has: true stops the job or keeps it from starting.
 SUSPEND = "suspend"
 _HINT = "mend its spec and apply it again"
 _ANYTHING = {"x-kubernetes-preserve-unknown-fields": True}
@@ -110,7 +110,7 @@ def job_spec(custom: Mapping[str, Any]) -> job_specs.JobSpec:
     """Return the job that a resource asks for.
 
     Raises:
-        InvalidInput: what is wrong with it, field by field, everything at once.
+        InvalidInput: the resource has errors; the message lists them by field.
     """
     metadata, spec = custom.get("metadata") or {}, custom.get("spec") or {}
     document = {
@@ -134,9 +134,10 @@ def job_spec(custom: Mapping[str, Any]) -> job_specs.JobSpec:
 
 
 def _excess(document: Mapping[str, Any]) -> str | None:
-    """Return what is beyond the limits of a job file, found before anything slow is done with it.
+    """Return which limit of a job file a document exceeds; None if it exceeds none.
 
-    It may have more levels than functions can call each other.
+    This runs before anything slow is done with the document. It does not recurse, because the document may
+    have more levels than Python's recursion limit.
     """
     values = 0
     level: list[Any] = [document]
@@ -158,7 +159,7 @@ def _excess(document: Mapping[str, Any]) -> str | None:
 
 
 def resource(spec: job_specs.JobSpec, namespace: str) -> dict[str, Any]:
-    """Return the resource of a job; `job_spec` makes an equal job of it."""
+    """Return the resource of a job; `job_spec` converts it back to an equal job."""
     document: dict[str, Any] = yaml.safe_load(dumping.dump_job(spec))
     document["metadata"]["namespace"] = namespace
     return document
@@ -180,7 +181,7 @@ def _resource() -> dict[str, Any]:
 
 
 def _structural(part: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a part of a JSON Schema as a structural one that lets through all that the part does."""
+    """Return a part of a JSON Schema as a structural schema that accepts everything that the part accepts."""
     if "$ref" in part:
         found = _structural(parts[part["$ref"].rpartition("/")[2]], parts)
         return {**found, **{key: part[key] for key in ("description",) if key in part}}

@@ -1,4 +1,4 @@
-"""A `JobSpec` written as a job file that reads back to an equal one; defaults are left out."""
+"""Writing of a `JobSpec` as a job file that reads back as an equal `JobSpec`; defaults are left out."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def _words(dumper: yaml.SafeDumper, data: _Words) -> yaml.Node:
 
 
 def _text(dumper: yaml.SafeDumper, data: str) -> yaml.Node:
-    # PyYAML folds rare line breaks and spaces at the ends in a way that does not read back.
+    # PyYAML folds unusual line breaks and spaces at the ends in a way that does not read back as the same
+    # text.
     style = "'" if plain_texts.is_ambiguous(data) else None
     if not data.isprintable() or data != data.strip():
         style = '"'
@@ -43,7 +44,7 @@ _Dumper.add_representer(str, _text)
 
 
 def dump_job(spec: job_specs.JobSpec) -> str:
-    """Return the YAML of a job; `parse_job` makes an equal `JobSpec` of it."""
+    """Return the YAML of a job; `parse_job` reads it back as an equal `JobSpec`."""
     document = {
         "apiVersion": job_specs.API_VERSION,
         "kind": job_specs.KIND,
@@ -54,12 +55,12 @@ def dump_job(spec: job_specs.JobSpec) -> str:
 
 
 def source_of(run: Run) -> str:
-    """Return the job file of a run; where there is none, as for a resource on a cluster, one like it."""
+    """Return the job file of a run; one is generated if there is none, as for a resource on a cluster."""
     return run.source or dump_job(run.spec)
 
 
 def dump_document(document: Mapping[str, Any]) -> str:
-    """Return the YAML of plain values, every text of which reads back as it is, by any reader of YAML."""
+    """Return the YAML of plain values; any YAML reader reads every text in it back unchanged."""
     text: str = yaml.dump(
         document, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=False, width=10**9
     )
@@ -236,7 +237,7 @@ def _seconds(seconds: float | None) -> str | None:
     if seconds is None:
         return None
     if seconds == 0 or seconds != int(seconds):
-        # Durations have no exponent.
+        # A duration may not have an exponent.
         return f"{seconds:.17f}".rstrip("0").rstrip(".") + "s"
     units = ((86400, "d"), (3600, "h"), (60, "m"), (1, "s"))
     return next(f"{int(seconds) // unit}{name}" for unit, name in units if seconds % unit == 0)

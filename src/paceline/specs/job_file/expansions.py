@@ -1,8 +1,8 @@
-"""What Kubernetes makes of ``$(NAME)`` in commands and in values of the environment.
+"""Kubernetes' expansion of ``$(NAME)`` in commands and in values of environment variables.
 
-``$(NAME)`` is the value of a variable; where it is not known, the text stays as it is. ``$$`` is a dollar
-sign, so ``$$(NAME)`` is the text ``$(NAME)``. Source: ``third_party/forked/golang/expansion/expand.go`` of
-Kubernetes.
+``$(NAME)`` becomes the value of a variable; it stays unchanged if the variable is unknown. ``$$`` becomes a
+dollar sign, so ``$$(NAME)`` becomes the text ``$(NAME)``. Source:
+``third_party/forked/golang/expansion/expand.go`` of Kubernetes.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-#: More than a container can be given (``MAX_ARG_STRLEN`` of Linux is 128 KiB).
+#: More than a container can receive (``MAX_ARG_STRLEN`` of Linux is 128 KiB).
 MOST_CHARACTERS = 1 << 20
 
 
 class Expansion(NamedTuple):
-    """A text as a container gets it, and the names in it whose values are not known here."""
+    """A text as the container receives it, and the names in it that have no known value."""
 
     text: str
     unknown: tuple[str, ...]
 
 
 class TooLong(ValueError):
-    """What a text expands to is longer than anything that a container can be given."""
+    """The expanded text is longer than anything that a container can receive."""
 
 
 def expand(text: str, values: Mapping[str, str]) -> Expansion:
-    """Return a text with the values that are known filled in.
+    """Return a text with all known values filled in.
 
     Raises:
-        TooLong: it grows beyond ``MOST_CHARACTERS``: a few variables that double each other are gigabytes.
+        TooLong: the text grows beyond ``MOST_CHARACTERS``. A few variables, each of which contains the one
+            before twice, would expand to gigabytes.
     """
     unknown: list[str] = []
     pieces: list[str] = []
@@ -52,7 +53,7 @@ def expand(text: str, values: Mapping[str, str]) -> Expansion:
 
 
 def _references(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where each ``$(NAME)`` and ``$$`` begins and ends; each character is looked at twice at most."""
+    """Yield start and end of each ``$(NAME)`` and ``$$``; every character is scanned twice at most."""
     begin, close = text.find("$"), -1
     while begin >= 0:
         end = begin + 1
@@ -63,7 +64,7 @@ def _references(text: str) -> Iterator[tuple[int, int]]:
             if close < end:
                 close = text.find(")", end)
                 if close < 0:
-                    close = len(text)  # No other one is closed either.
+                    close = len(text)  # No later parenthesis is closed either.
             if close < len(text):
                 end = close + 1
                 yield begin, end

@@ -1,4 +1,4 @@
-"""Experiment files: variants of a job file, compared by running them."""
+"""Experiment files, which define variants of a job file that are compared by running them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from paceline.specs.yaml_text import documents, problems
 from paceline.specs.yaml_text.documents import Scalar
 
 KIND = "Experiment"
-#: More runs than that take longer than users wait.
+#: The most runs of an experiment; users would not wait for more.
 MOST_RUNS = 1000
 _HINT = "docs/experiments.md shows one"
 
@@ -40,7 +40,7 @@ def _change(field: str, value: Any) -> FieldChange:
 
 
 def _values(value: object) -> tuple[tuple[str, Any], ...]:
-    """Return the values of a field, each as it was written and as it is."""
+    """Return the values of a field, each as its written text and as a plain value."""
     if not isinstance(value, list) or not value:
         raise fields.wrong("a list of values is wanted, such as [1, 2, 4]")
     plain = [plan_files.plain(each) for each in value]
@@ -88,8 +88,9 @@ def load_experiment(path: str | os.PathLike[str]) -> Experiment:
     """Return the experiment that a file describes.
 
     Raises:
-        errors.NotFound: there is no such file, or no such job file as it names.
-        errors.InvalidInput: one of the two cannot be read, or is wrong; `problems.JobFileError` says where.
+        errors.NotFound: there is no such file, or the job file that it names does not exist.
+        errors.InvalidInput: one of the two files cannot be read or is wrong; `problems.JobFileError` says
+            where.
     """
     file = os.fspath(path)
     document = documents.read(documents.decode(checks.read_bytes(path, _HINT), file), file)
@@ -106,9 +107,9 @@ def experiment(section: ExperimentSection, source: str, *, base: Path) -> Experi
     """Return the experiment of a section.
 
     Args:
-        section: what the file says.
-        source: the job file that it names.
-        base: the folder of that.
+        section: the checked experiment file.
+        source: text of the job file that it names.
+        base: folder of the job file.
     """
     asked = section.spec
     named = [Variant(name=name, changes=changes) for name, changes in asked.variants.items()]
@@ -134,7 +135,7 @@ def _contradictions(document: documents.Document, section: ExperimentSection) ->
 
 
 def _wrong(document: documents.Document, found: Experiment) -> problems.Problem | None:
-    """Return what is wrong with the experiment as a whole; None: nothing is."""
+    """Return the first problem of the experiment as a whole; None if there is none."""
     names = [each.name for each in found.variants]
     if len(names) * found.repeats > MOST_RUNS:
         message = f"these are {len(names) * found.repeats} runs, and at most {MOST_RUNS} are made"

@@ -1,7 +1,7 @@
-"""The types of single values in a job file: what is accepted, what it becomes, what an editor is told.
+"""The types of single values in a job file: the accepted texts, the resulting values, the JSON Schema.
 
-Every leaf arrives as a `documents.Scalar`, so that each type sees the text as written. A type is a
-function from that leaf to a value, wrapped for pydantic, beside its JSON Schema.
+Every leaf arrives as a `documents.Scalar`, so each type sees the text as written. A type is a function from
+this leaf to a value, wrapped for pydantic together with the JSON Schema of the leaf.
 """
 
 from __future__ import annotations
@@ -26,16 +26,18 @@ _SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-
 _LABEL_VALUE = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,511}", re.ASCII)
-#: ``git@host:path``; what begins with '-' would be an option, and a part in front of '::' a program.
+#: ``git@host:path``. git would read a leading '-' as an option, and the part before '::' as a helper program.
 _SSH = re.compile(r"([A-Za-z0-9_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.-]*:(?![:/]{2})[^\s:-]\S*", re.ASCII)
-#: ``git check-ref-format`` forbids more; what begins with '-' or '+' would be an option or a wish to git.
+#: ``git check-ref-format`` forbids more. git would read a leading '-' as an option and '+' as a forced
+#: update.
 _REVISION = re.compile(r"(?!.*(\.\.|@\{|//))[^\s\x00-\x20\x7f~^:?*\[\\+/-][^\s\x00-\x20\x7f~^:?*\[\\]*")
 _REPLICA = re.compile(r"(ps|worker|chief|evaluator)-(0|[1-9][0-9]{0,4})", re.ASCII)
 _SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(\d{1,40}\.?\d{0,40}|\.\d{1,40})([eE][-+]?\d{1,3})?", re.ASCII)
 _TRUE = ("true", "yes", "on")
-#: Linux passes no word and no ``NAME=value`` of 128 KiB or more to a program (``MAX_ARG_STRLEN``, execve(2)).
+#: Linux passes no argument and no ``NAME=value`` of 128 KiB or more to a program (``MAX_ARG_STRLEN``,
+#: execve(2)).
 _MAX_TEXT_BYTES = (128 << 10) - 1024
 
 GIT_SCHEMES = ("https", "http", "ssh", "git", "file")
@@ -49,7 +51,7 @@ _BANDWIDTH_PATTERN = rf"^{NUMBER} ?[kMGT]?(bit|bps|B/s|Bps)?$"
 
 @dataclasses.dataclass(frozen=True, slots=True, eq=False)
 class Leaf:
-    """How pydantic is to check a single value, and the JSON Schema of it."""
+    """The check of a single value for pydantic, and the JSON Schema of the value."""
 
     check: Callable[[object], Any]
     schema: dict[str, Any]
@@ -62,12 +64,12 @@ class Leaf:
 
 
 def wrong(message: str) -> PydanticCustomError:
-    """Return the error by which a type refuses a value."""
+    """Return the error with which a type rejects a value."""
     return PydanticCustomError("job_file", "{message}", {"message": message})
 
 
 def leaf(value: object, wanted: str) -> Scalar:
-    """Return a value that must be a single one."""
+    """Return a value as a leaf; a mapping or a list is an error."""
     if isinstance(value, Scalar):
         return value
     if isinstance(value, str):  # a key
@@ -77,7 +79,7 @@ def leaf(value: object, wanted: str) -> Scalar:
 
 
 def text(value: object, wanted: str = "text") -> str:
-    """Return text; numbers as they were written, but nothing that YAML takes for a boolean."""
+    """Return text; a number is accepted as written, but a YAML boolean is an error."""
     scalar = leaf(value, wanted)
     if scalar.kind is ScalarKind.NULL:
         raise wrong(f"there is no value; {wanted} is wanted")
@@ -90,7 +92,7 @@ def text(value: object, wanted: str = "text") -> str:
 
 
 def as_written(value: object) -> str:
-    """Return the value of an environment variable: text, number or boolean as written."""
+    """Return the value of an environment variable: a text, number or boolean as written."""
     scalar = leaf(value, "text, a number or a boolean")
     if scalar.kind is ScalarKind.NULL:
         raise wrong('there is no value; write "" for an empty one')
@@ -98,7 +100,7 @@ def as_written(value: object) -> str:
 
 
 def _passable(check: Callable[[object], str]) -> Callable[[object], str]:
-    """Let only text through that can be handed to a program."""
+    """Return a check that also rejects text that is too long to be passed to a program."""
 
     def checked(value: object) -> str:
         result = check(value)
@@ -170,7 +172,10 @@ def _inner(value: object) -> str:
 
 
 def _url(schemes: tuple[str, ...], example: str) -> Callable[[object], str]:
-    """Return the check of a URL with one of some schemes, and without a user or password in it."""
+    """Return the check of a URL that has one of these schemes and no password in it.
+
+    A user name is allowed, too, except in http and https.
+    """
     wanted = f"a URL ({', '.join(schemes)}; example: {example})"
 
     def check(value: object) -> str:
@@ -226,7 +231,7 @@ def integer(low: int, high: int) -> Callable[[object], int]:
 
 
 def number(low: float, high: float, *, above: bool = False) -> Callable[[object], float]:
-    """Return the check of a number within a range; ``above`` leaves ``low`` itself out."""
+    """Return the check of a number within a range; ``above`` excludes ``low`` itself."""
     allowed = f"{'above' if above else 'from'} {low:g} to {high:g}"
 
     def check(value: object) -> float:
@@ -273,7 +278,7 @@ def one_of(words: type[enum.StrEnum] | tuple[str, ...]) -> Callable[[object], An
 
 
 def auto_or_count(value: object) -> int:
-    """Return a count, of threads or of calls; 0 stands for ``auto``."""
+    """Return a count of threads or calls; 0 stands for ``auto``."""
     scalar = leaf(value, "auto or a whole number")
     if scalar.text == "auto":
         return 0
@@ -304,7 +309,7 @@ def choice(words: type[enum.StrEnum] | tuple[str, ...]) -> Leaf:
 
 
 def _either(pattern: str, *examples: str | int | float) -> dict[str, Any]:
-    """Return the JSON Schema of what may be written as a number or as text with a unit."""
+    """Return the JSON Schema of a value that may be written as a number or as text with a unit."""
     number_schema: dict[str, Any] = {"type": "number", "minimum": 0}
     text_schema: dict[str, Any] = {"type": "string", "pattern": pattern}
     return {"anyOf": [number_schema, text_schema], "examples": list(examples)}
@@ -316,7 +321,7 @@ def _label(pattern: re.Pattern[str], limit: int, wanted: str, allowed: str) -> L
 
 
 def is_name(name: str) -> bool:
-    """Whether a job or a host may have this name."""
+    """Return whether a job or a host may have this name."""
     return len(name) <= 52 and _LABEL.fullmatch(name) is not None
 
 
@@ -328,7 +333,7 @@ AUTO_OR_COUNT: dict[str, Any] = {
     "anyOf": [{"const": "auto"}, {"type": "integer", "minimum": 1, "maximum": 4096}]
 }
 
-#: What a job and a host may be called. Kubernetes allows 63 and adds suffixes.
+#: The rule for names of jobs and hosts. Kubernetes allows 63 characters, and suffixes are added to the name.
 NAME_RULE = f"{_RULE}, at most 52"
 
 Name = Annotated[str, _label(_LABEL, 52, "a name", f"{NAME_RULE} (Kubernetes adds suffixes)")]

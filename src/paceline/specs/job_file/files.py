@@ -1,4 +1,4 @@
-"""Job files: read, checked and turned into a `JobSpec`, or refused with everything that is wrong."""
+"""Reading of job files: the result is a `JobSpec`, or an error with everything that is wrong."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from paceline.specs.yaml_text import documents
 
 @dataclasses.dataclass(frozen=True)
 class JobFile:
-    """A job file that was read.
+    """A job file that was read and checked.
 
     Attributes:
-        spec: what it asks for.
+        spec: the job that it asks for.
         text: its text, as submitted.
-        file: its name, as positions show it.
-        document: its data and where each part stands.
+        file: its name, as shown in positions.
+        document: its data, with the place of each part.
     """
 
     spec: job_specs.JobSpec
@@ -30,15 +30,15 @@ class JobFile:
 
     @property
     def path(self) -> pathlib.Path:
-        """Where the file is; ``working_dir`` counts from its folder."""
+        """The path of the file; ``working_dir`` is relative to its folder."""
         return pathlib.Path(self.file)
 
     def position(self, path: documents.Path, *, key: bool = False) -> findings.TextPosition:
-        """Return where a field such as ``("spec", "roles", "ps", "cpu")`` stands, or the nearest above it.
+        """Return the position of a field, or of the nearest existing part above it.
 
         Args:
-            path: keys and indices from the top.
-            key: the place of the key instead of that of its value.
+            path: keys and indices from the top, such as ``("spec", "roles", "ps", "cpu")``.
+            key: return the position of the key instead of its value.
         """
         return self.document.position(path, key=key)
 
@@ -48,7 +48,7 @@ def load_job(path: str | os.PathLike[str]) -> JobFile:
 
     Raises:
         errors.NotFound: there is no such file.
-        errors.InvalidInput: it cannot be read as text; `problems.JobFileError` when it is no job.
+        errors.InvalidInput: the file cannot be read; a `problems.JobFileError` if it is not a valid job file.
     """
     return parse_job(
         checks.read_bytes(path, "`paceline init` writes a job file to start from."), file=os.fspath(path)
@@ -59,11 +59,11 @@ def parse_job(text: str | bytes, file: str = "job.yaml") -> JobFile:
     """Return the job that a text describes.
 
     Args:
-        text: the YAML, or the bytes of the file.
-        file: its name, for positions.
+        text: the YAML text, or the bytes of the file.
+        file: name of the file, for positions.
 
     Raises:
-        problems.JobFileError: what is wrong, everything at once.
+        problems.JobFileError: the text has errors; the exception holds all of them.
     """
     text = documents.decode(text, file)
     document = documents.read(text, file)

@@ -1,4 +1,4 @@
-"""Saved plans of variables: files that ``paceline plan --save`` writes and a job file names."""
+"""Saved variable plans: files that ``paceline plan --save`` writes and that a job file can name."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _HINT = "`paceline plan job.yaml --variables FILE --save FILE` writes one."
 
 
 def load_plan(path: str | os.PathLike[str]) -> Plan:
-    """Return the plan that a file (JSON or YAML) holds.
+    """Return the plan in a file (JSON or YAML).
 
     Raises:
         errors.NotFound: there is no such file.
-        errors.InvalidInput: it cannot be read, or is no plan.
+        errors.InvalidInput: the file cannot be read, or is not a plan.
     """
     try:
         return saved_plans.read(load_plain(path, _HINT))
@@ -29,20 +29,20 @@ def load_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def load_plain(path: str | os.PathLike[str], hint: str) -> Any:
-    """Return what a file (YAML or JSON) says, as plain values.
+    """Return the data of a file (YAML or JSON) as plain values.
 
     Raises:
-        errors.NotFound: there is no such file; the hint says what to do.
-        errors.InvalidInput: it cannot be read.
+        errors.NotFound: there is no such file; the error has the hint.
+        errors.InvalidInput: the file cannot be read.
     """
     return plain_text(checks.read_bytes(path, hint), file=os.fspath(path))
 
 
 def plain_text(text: str | bytes, file: str = "job.yaml") -> Any:
-    """Return what a text (YAML or JSON) says, as plain values.
+    """Return the data of a text (YAML or JSON) as plain values.
 
     Raises:
-        problems.JobFileError: it cannot be read.
+        problems.JobFileError: the text cannot be read.
     """
     document = documents.read(documents.decode(text, file), file)
     if document.faults:
@@ -51,7 +51,7 @@ def plain_text(text: str | bytes, file: str = "job.yaml") -> Any:
 
 
 def plain(data: object) -> Any:
-    """Return what was read with numbers and booleans for the leaves that YAML takes for these."""
+    """Return parsed data with the leaves as plain values: numbers, booleans, None or text."""
     if isinstance(data, dict):
         return {key: plain(value) for key, value in data.items()}
     if isinstance(data, list):

@@ -1,4 +1,4 @@
-"""The JSON Schema of a job file, from the same models that check it: editors complete and check with it."""
+"""The JSON Schema of a job file, for editors; it is generated from the models that check job files."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def json_schema() -> dict[str, Any]:
 
 
 def _tidy(part: Any, *, names: bool = False) -> Any:
-    """Drop pydantic's titles and empty defaults; point references at the shorter names.
+    """Return a schema without pydantic's titles and null defaults, and with shorter names in references.
 
-    ``names`` says that the keys of this mapping are names of fields, not words of JSON Schema.
+    With ``names``, the keys of this mapping are names of fields or definitions, not keywords of JSON Schema.
     """
     if isinstance(part, list):
         return [_tidy(item) for item in part]

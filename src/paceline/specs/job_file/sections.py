@@ -23,5 +23,5 @@ class Section(BaseModel):
 
 
 def is_empty(value: object) -> bool:
-    """Whether a value is YAML's null: nothing after the colon, ``~`` or ``null``."""
+    """Return whether a value is YAML's null: nothing after the colon, ``~`` or ``null``."""
     return isinstance(value, documents.Scalar) and value.kind is documents.ScalarKind.NULL

@@ -1,7 +1,7 @@
 """The commented job files that ``paceline init`` writes.
 
-One text serves all kinds: a line that starts with ``@words|`` is live for the kinds named and a comment for
-the others, so that every file shows every field.
+One text serves all kinds of job files. A line that starts with ``@words|`` is active for the kinds that it
+names and a comment for the others, so every file shows every field.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from paceline import errors
 from paceline.specs.job_file import fields
 from paceline.specs.yaml_text import problems
 
-#: What there is to start from, and for whom it is.
+#: The kinds of templates, and what each is for.
 TEMPLATES = {
     "script": "your own training script on this machine, given the hosts as arguments",
     "training": "a model of Paceline's training library on this machine",
@@ -161,7 +161,7 @@ def template(kind: str = "script", name: str = "clicks") -> str:
         name: the job's name.
 
     Raises:
-        errors.InvalidInput: no such kind, or the name cannot be a job's.
+        errors.InvalidInput: there is no such kind, or a job cannot have this name.
     """
     if kind not in TEMPLATES:
         close = problems.did_you_mean(kind, TEMPLATES)

@@ -1,4 +1,4 @@
-"""The ``training`` section: what the training library is to do, checked here, kept as the user wrote it."""
+"""The ``training`` section with the settings of the training library: checked here, stored as written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMATS = ("csv", "parquet", "tfrecord")
 
 
 def _plan(value: object) -> str | dict[str, Any]:
-    """Return the path of a saved plan, or the plan that is written out."""
+    """Return the path of a saved plan, or the plan itself if the section contains it."""
     if isinstance(value, documents.Scalar):
         return fields.text(value, "the path of a saved plan")
     plain: dict[str, Any] = plan_files.plain(value)
@@ -39,7 +39,7 @@ def _plan(value: object) -> str | dict[str, Any]:
 
 
 def _parallel_calls(value: object) -> int | str:
-    """Return how many calls there are at once, or ``auto``."""
+    """Return the number of parallel calls, or ``auto``."""
     return fields.auto_or_count(value) or "auto"
 
 

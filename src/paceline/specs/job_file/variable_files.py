@@ -1,4 +1,4 @@
-"""Files that describe the variables of a model, written by a training or by hand."""
+"""Files that describe the variables of a model, written by a training run or by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def load_variables(path: str | os.PathLike[str]) -> tuple[Variable, ...]:
 
     Raises:
         errors.NotFound: there is no such file.
-        errors.InvalidInput: it cannot be read, or is wrong: `problems.JobFileError` says where.
+        errors.InvalidInput: the file cannot be read or is wrong; `problems.JobFileError` says where.
     """
     data = checks.read_bytes(path, "a training writes variables.json into its run's folder")
     file = os.fspath(path)

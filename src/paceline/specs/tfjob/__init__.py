@@ -1,5 +1,6 @@
-"""Kubeflow's TFJobs, read as job files.
+"""Conversion of Kubeflow's TFJobs to job files.
 
-Begin with `tfjob_files`: a job file and the list of what it could not say. `tfjob_readings` takes a TFJob
-apart, so that what is left over in the end is what is lost; `tfjob_shapes` says what is read at all.
+Begin with `tfjob_files`: it makes a job file and the list of what the job file cannot express.
+`tfjob_readings` removes from a TFJob what it understands; the remainder is lost. `tfjob_shapes` defines what
+is read at all.
 """

@@ -1,7 +1,8 @@
-"""Kubeflow's TFJobs read as job files, with a list of what a job file has no words for.
+"""Conversion of Kubeflow's TFJobs to job files, with a list of what a job file cannot express.
 
-A TFJob that `rendering.tfjobs` made is read back together with its config map. YAML is read as job files are
-(`documents`); values become what Kubernetes' own reader makes of them. A refusal names the place in the file.
+A TFJob that `rendering.tfjobs` made is read together with its config map. YAML is read in the same way as job
+files (`documents`), but values are interpreted as Kubernetes' own YAML reader interprets them. An error names
+the place in the file.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 _HINT = "a TFJob starts with apiVersion: kubeflow.org/v1, kind: TFJob"
 _OF_JOB_FILES = problems.JobFileError(()).hint
 _RENDER_FIRST = "render it first (helm template CHART, kustomize build, jinja2), and convert what that prints"
-#: What Kubeflow had before v1, and how each differs.
+#: Kubeflow's versions before v1, and how to convert what is special in each.
 _OLD = {
     "kubeflow.org/v1alpha1": "the list spec.replicaSpecs becomes spec.tfReplicaSpecs, with roles by name",
     "kubeflow.org/v1alpha2": "",
@@ -45,7 +46,7 @@ _TAG = re.compile(r"\{[{%]")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Conversion:
-    """A job file, and what of the TFJob is not in it: each by its path, with its value or a reason."""
+    """A job file, and the lost parts of the TFJob: the path of each part, with its value or a reason."""
 
     text: str
     lost: tuple[str, ...]
@@ -53,7 +54,7 @@ class Conversion:
 
 @dataclasses.dataclass(frozen=True)
 class _Object:
-    """An object of the file: its data, the document that it stands in and where in it."""
+    """A Kubernetes object of the file: its data, its document, and its path within the document."""
 
     data: Fields
     document: documents.Document
@@ -71,7 +72,7 @@ class _Object:
     def refusal(
         self, path: str, message: str, hint: str | None = _HINT, *, is_key: bool = False
     ) -> problems.JobFileError:
-        """Return the error about what stands at a path of this object."""
+        """Return the error about the value at a path of this object."""
         known = {_written(each): each for each in self.document.places}
         at = _written((*self.above, path) if path else self.above)
         while at not in known:
@@ -83,21 +84,21 @@ class _Object:
 
 
 def convert(path: str | os.PathLike[str]) -> Conversion:
-    """Return the job file that a file with a TFJob makes.
+    """Return the conversion of a file with a TFJob.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it is no TFJob, or one that makes no job.
+        InvalidInput: the file has no TFJob, or its TFJob cannot be expressed as a job file.
     """
     name = os.fspath(path)
     return convert_text(checks.read_bytes(name, _HINT), name)
 
 
 def convert_text(text: str | bytes, file: str) -> Conversion:
-    """Return the job file that a text with a TFJob makes; the file's name is for messages.
+    """Return the conversion of a text with a TFJob; the file's name is for messages.
 
     Raises:
-        InvalidInput: it is no TFJob, or one that makes no job.
+        InvalidInput: the text has no TFJob, or its TFJob cannot be expressed as a job file.
     """
     source = ""
     try:
@@ -142,7 +143,7 @@ def _converted(found: Sequence[_Object], file: str) -> Conversion:
 
 
 def _the_tfjob(found: Sequence[_Object], file: str) -> _Object:
-    """Return the one TFJob of a file, of the version that is read."""
+    """Return the only TFJob of a file, which has to be of the supported version."""
     tfjobs_found = [each for each in found if each.kind == "TFJob"]
     if not tfjobs_found:
         raise _without_tfjob(found, file)
@@ -183,10 +184,10 @@ def _without_tfjob(found: Sequence[_Object], file: str) -> InvalidInput:
 
 
 def _objects(text: str, file: str) -> Iterator[_Object]:
-    """Yield the objects of a stream of them, those of lists too.
+    """Yield the objects of all documents, including the items of lists.
 
     Raises:
-        JobFileError: a document is no YAML.
+        JobFileError: a document is not YAML, or there are too many documents.
     """
     text = streams.without_directives(text)
     lines = documents.split_lines(text)
@@ -208,7 +209,7 @@ def _objects(text: str, file: str) -> Iterator[_Object]:
 
 
 def _plain(value: Any) -> Any:
-    """Return what Kubernetes' reader (sigs.k8s.io/yaml) makes of a value; a field without one is left out."""
+    """Return a value as Kubernetes' reader (sigs.k8s.io/yaml) sees it, without fields that have no value."""
     if isinstance(value, dict):
         made = {key: _plain(each) for key, each in value.items()}
         return {key: each for key, each in made.items() if each is not None}
@@ -218,7 +219,7 @@ def _plain(value: Any) -> Any:
 
 
 def _leaf(scalar: Scalar) -> Any:
-    """Return a leaf. Numbers to the base of 60 are text to Go, as dates are."""
+    """Return the value of a leaf; numbers in base 60 are text, as they are in Go."""
     text, number = scalar.text, scalar.text.replace("_", "")
     try:
         match scalar.kind:
@@ -237,12 +238,12 @@ def _leaf(scalar: Scalar) -> Any:
 
 
 def _written(path: Sequence[str | int]) -> str:
-    """Return a path as the notes write it."""
+    """Return a path in the format of the notes, such as ``spec.containers[0]``."""
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
 def _template_tag(source: str, error: problems.JobFileError) -> tuple[int, int] | None:
-    """Return line and column of the braces of a template that may be why a file was refused."""
+    """Return line and column of the template tag that may be the reason why a file was rejected, or None."""
     failed = {problem.position.line for problem in error.problems}
     for number, line in enumerate(documents.split_lines(source), start=1):
         tag = _TAG.search(line)
@@ -252,7 +253,7 @@ def _template_tag(source: str, error: problems.JobFileError) -> tuple[int, int] 
 
 
 def _is_own(each: _Object, tfjob: _Object) -> bool:
-    """Whether Paceline renders this object beside a TFJob of its own."""
+    """Return whether Paceline renders this object together with its own TFJobs."""
     return each.kind == "NetworkPolicy" and each.name == tfjob.name
 
 

@@ -1,8 +1,8 @@
-"""A TFJob taken apart: what is understood is taken out of it, what is left over in the end is lost.
+"""Reading of a TFJob: the reader removes what it understands, and the remainder is reported as lost.
 
-Nothing is ever taken silently. What a job file can say is taken; what it can only say in another way is taken
-with a note; everything else stays where it is and is named by its path. Source: ``tensorflow_types.go`` and
-``common_types.go`` of kubeflow/training-operator 1.9.
+Nothing is dropped silently. The reader removes what a job file can express. It also removes what a job file
+can only express differently, but adds a note. Everything else remains and is reported by its path. Source:
+``tensorflow_types.go`` and ``common_types.go`` of kubeflow/training-operator 1.9.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _Sources = tuple[tuple[str, tuple[str, ...]], ...]
 
 _RESTARTS = {**{name: str(when) for when, name in tfjobs.RESTARTS.items()}, "ExitCode": "on-failure"}
 _CLEAN_UPS = {"Running": "running", "All": "all", "None": "running"}
-#: What every pod of Paceline's has by itself.
+#: Fields that Paceline sets in every pod.
 _OWN_FIELDS = ("automountServiceAccountToken", "enableServiceLinks", "securityContext")
-#: What only the API server writes.
+#: Metadata that only the API server writes.
 _OF_THE_SERVER = ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink")
-#: What all roles of a job file have in common, and where a TFJob says it of each.
+#: Fields that all roles of a job file share, and where a TFJob has each of them for every role.
 _COMMON = {
     "image": "{container}.image",
     "working_dir": "{container}.workingDir",
@@ -39,13 +39,14 @@ _COMMON = {
     "node_selector": "{pod}.nodeSelector",
     "tolerations": "{pod}.tolerations",
 }
-#: What stood in spec itself before there was a ``runPolicy``.
+#: Fields that were directly in ``spec`` before there was a ``runPolicy``.
 _OF_RUN_POLICY = frozenset(
     ("activeDeadlineSeconds", "backoffLimit", "cleanPodPolicy", "schedulingPolicy", "ttlSecondsAfterFinished")
 )
-#: What is taken over from the first role as it is.
+#: Fields that are copied from the first role.
 _ALIKE = ("image", "code", "working_dir", "termination_grace", "security")
-#: Of each field of a job file, where a TFJob says it; the first of those that are there is the place.
+#: The fields of a job file, and the paths in a TFJob that each is made of; the first existing path is
+#: reported.
 _SOURCES: _Sources = (
     ("spec.image", ("{container}.image",)),
     ("spec.working_dir", ("{container}.workingDir",)),
@@ -74,7 +75,7 @@ _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Part:
-    """The replicas of one role, and where their pod and its container stand in the TFJob."""
+    """The replicas of one role: their pod spec and its container, with the paths of both in the TFJob."""
 
     role: str
     at: str
@@ -89,11 +90,11 @@ class _Part:
 
 
 class TFJobReader:
-    """Takes a TFJob apart, in place.
+    """Reads a TFJob and removes what it has read, in place.
 
     Args:
-        tfjob: the TFJob, which is used up.
-        told: the data of the config map of its agents, when Paceline has rendered it.
+        tfjob: the TFJob, which is modified.
+        told: the data of the config map of its agents, if Paceline rendered the TFJob.
     """
 
     def __init__(self, tfjob: Fields, told: Mapping[str, str]) -> None:
@@ -105,11 +106,12 @@ class TFJobReader:
         self._parts: list[_Part] = []
 
     def document(self) -> Fields:
-        """Return the job file's data.
+        """Return the data of the job file.
 
         Raises:
-            Unreadable: no job file can say it.
-            LookupError, TypeError, ValueError, AttributeError: what Paceline has rendered was changed.
+            Unreadable: no job file can express the TFJob.
+            LookupError, TypeError, ValueError, AttributeError: Paceline rendered the TFJob or its config map,
+                and it was changed since.
         """
         if self._rest.get("apiVersion") == tfjobs.API_VERSION:
             del self._rest["apiVersion"]
@@ -149,11 +151,11 @@ class TFJobReader:
 
     @property
     def is_ours(self) -> bool:
-        """Whether Paceline has rendered it."""
+        """Whether Paceline rendered the TFJob."""
         return any(part.is_ours for part in self._parts)
 
     def source_of(self, field: str) -> str:
-        """Return the path of what a field of the job file was made of."""
+        """Return the path in the TFJob from which a field of the job file was made."""
         part, table = self._parts[0] if self._parts else None, _SOURCES
         for each in self._parts:
             above = f"spec.roles.{each.role}"
@@ -168,7 +170,7 @@ class TFJobReader:
         return (said or paths)[0]
 
     def placed(self, spec: JobSpec) -> JobSpec:
-        """Return the job with the placement whose affinities these are; others are lost."""
+        """Return the job with the placement strategy that has these affinities; other affinities are lost."""
         for strategy in PlacementStrategy:
             placement = dataclasses.replace(spec.placement, strategy=strategy)
             tried = dataclasses.replace(spec, placement=placement)
@@ -180,7 +182,7 @@ class TFJobReader:
         return spec
 
     def lost(self) -> Iterator[str]:
-        """Yield what the job file does not say, or says in another way."""
+        """Yield what the job file does not express, or expresses differently."""
         yield from self._notes
         yield from (f"{path}: {value}" for path, value in _values("", self._rest))
 
@@ -188,7 +190,7 @@ class TFJobReader:
         self._notes.append(f"{path}: {what}")
 
     def _own_labels(self, found: Fields, name: str, role: str) -> Fields:
-        """Take labels, Paceline's own first; return those that are the user's."""
+        """Remove Paceline's own labels and the user's labels; return the user's."""
         ours = {labels.MANAGED_BY: "paceline", labels.JOB: name, labels.ROLE: role}
         for key, value in ours.items():
             if found.get(key) == value:
@@ -196,7 +198,7 @@ class TFJobReader:
         return {key: found.pop(key) for key in tuple(found) if key not in ours}
 
     def _note_restarts(self, limit: int | None, roles: Iterable[Fields]) -> None:
-        """Say what a limit of restarts meant, unless nothing is restarted or Paceline has rendered it."""
+        """Note what a restart limit meant, unless nothing is restarted or Paceline rendered the TFJob."""
         never = str(job_specs.RestartWhen.NEVER)
         if self.is_ours or all(role["restart"]["when"] == never for role in roles):
             return
@@ -234,7 +236,7 @@ class TFJobReader:
         }
 
     def _role(self, name: str, role: str, all_replicas: Fields, job: str, own: Fields) -> Fields | None:
-        """Return a role as a job file has it; None when it has no replicas."""
+        """Return a role in the form of a job file; None if it has no replicas."""
         replicas, at = all_replicas[name], f"spec.tfReplicaSpecs.{name}"
         count = replicas.pop("replicas", None)
         if count == 0:
@@ -256,7 +258,7 @@ class TFJobReader:
         on_pods = of_pods.get("labels") or {}
         for key, value in self._own_labels(on_pods, job, role).items():
             if own.get(key) != value:
-                on_pods[key] = value  # a label of its own: it stays, and is lost
+                on_pods[key] = value  # a label of this role alone: it is put back, and so reported as lost
         return {
             "replicas": 1 if count is None else count,
             "restart": {"when": _RESTARTS[restart]},
@@ -311,7 +313,7 @@ class TFJobReader:
         }
 
     def _environment(self, part: _Part) -> dict[str, str]:
-        """Return the variables whose values are said, as a container of Kubernetes sees them."""
+        """Return the variables that have literal values, as a container on Kubernetes sees them."""
         found: dict[str, str] = {}
         places: dict[str, str] = {}
         for index, each in enumerate(part.container.get("env") or ()):
@@ -332,7 +334,7 @@ class TFJobReader:
         return found
 
     def _said(self, path: str, text: str, values: Mapping[str, str]) -> str:
-        """Return a word as a job file writes it."""
+        """Return a word of a command as a job file writes it."""
         return previews.literal(self._expanded(path, text, values))
 
     def _expanded(self, path: str, text: str, values: Mapping[str, str]) -> str:
@@ -345,7 +347,7 @@ class TFJobReader:
         return found.text
 
     def _pod(self, part: _Part) -> Fields:
-        """Return what a job file says once for all roles."""
+        """Return the settings of a role's pod that a job file has once for all roles."""
         pod, container, own = part.pod, part.container, pods.OWN_VOLUMES if part.is_ours else ()
         security = _security(pod.get("securityContext") or {}) if part.is_ours else None
         if part.is_ours:
@@ -377,7 +379,7 @@ class TFJobReader:
         }
 
     def _code(self, part: _Part) -> Fields | None:
-        """Return where the code comes from, as the fetcher of our own TFJob is told."""
+        """Return the source of the code, which the fetcher's config in Paceline's own TFJobs names."""
         text = self._told.get(config_maps.FETCH.rpartition("/")[2]) if part.is_ours else None
         if text is None:
             return None
@@ -387,7 +389,7 @@ class TFJobReader:
         return _given({**sources, "path": "" if told["start"] == "." else told["start"]})
 
     def _secrets(self, part: _Part) -> Fields:
-        """Return the path of each secret by its name; with a prefix, or optional, it stays and is lost."""
+        """Return the path of each secret by its name; a secret that is optional or has a prefix is lost."""
         found: Fields = {}
         for index, each in enumerate(part.container.get("envFrom") or ()):
             reference = each.get("secretRef")
@@ -397,9 +399,9 @@ class TFJobReader:
         return found
 
     def _common(self, roles: Mapping[str, Fields]) -> Fields:
-        """Take what all roles say of their pods; where they differ, the first one's holds for all.
+        """Return the settings that all roles of a job file share; if the roles differ, the first one decides.
 
-        Volumes and secrets of any role are all roles'.
+        Every role gets the volumes and secrets of all roles.
         """
         shared = [(part, roles[part.role].pop("_pod")) for part in self._parts]
         if not shared:
@@ -465,7 +467,7 @@ def _part(role: str, at: str, replicas: Fields) -> _Part:
 
 
 def _values(path: str, value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield what is said, with its path: neither an empty mapping nor an empty list says anything."""
+    """Yield every leaf with its path; empty mappings and empty lists have none."""
     if isinstance(value, dict):
         for key, each in value.items():
             yield from _values(f"{path}.{key}" if path else str(key), each)
@@ -481,7 +483,7 @@ def _is_at_or_below(path: str, above: str) -> bool:
 
 
 def _security(found: Fields) -> Fields:
-    """Return what a pod's security context, as it is rendered here, was made of."""
+    """Return the security settings of a job from the security context of a pod that Paceline rendered."""
     profile = job_specs.SecurityProfile.RESTRICTED if found.get("runAsNonRoot") else None
     return _given({"profile": profile and str(profile), "user": found.get("runAsUser")})
 

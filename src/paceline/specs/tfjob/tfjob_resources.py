@@ -1,4 +1,4 @@
-"""What a container of a TFJob requests and is limited to, as a job file says it: one number for both."""
+"""Resource requests and limits of a TFJob's container in the form of a job file: one number for both."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _KNOWN = ("cpu", "memory", pods.GPU)
 
 
 def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str, str], None]) -> Fields:
-    """Take cores, memory and GPUs out of a container; other resources stay.
+    """Remove cores, memory and GPUs from a container and return them; other resources stay.
 
     Args:
-        pod: the spec of the pod that the container is in.
-        container: the container, of which they are taken.
-        container_at: its path.
-        note: told, by path, what a job file says in another way.
+        pod: the pod spec that the container belongs to.
+        container: the container, which is modified.
+        container_at: path of the container.
+        note: called with the path and a text for everything that a job file expresses differently.
     """
     resources, at = container.get("resources") or {}, f"{container_at}.resources"
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
@@ -32,16 +32,16 @@ def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str
     wanted = {key: asked[key] if limited[key] is None else limited[key] for key in _KNOWN}
     cpu, memory = wanted["cpu"], wanted["memory"]
     is_whole = cpu is not None and quantities.parse_quantity(cpu) % 1 == 0
-    # Only a pod whose every container has limits that its requests equal gets cores of its own.
+    # A pod gets exclusive cores only if the requests of every container equal its limits.
     is_exclusive = is_whole and is_guaranteed
-    # As `RoleSpec.requested_millicores` has it.
+    # This is the rule of `RoleSpec.requested_millicores`.
     millicores = 0 if cpu is None else round(quantities.parse_quantity(cpu) * 1000)
     shared = {"cpu": f"{millicores - 1}m"} if millicores > 1 else {}
     requested = wanted if is_exclusive else {**wanted, **shared}
     for key, given in asked.items():
         if given is not None and limited[key] is None:
             note(f"{at}.requests.{key}", f"{given} (it becomes the limit as well)")
-        # Of parts of a core a thousandth less makes no difference: none of them is a replica's own.
+        # For a fraction of a core, a request of one millicore less is equivalent: it is never exclusive.
         alike = (requested[key],) if is_whole else (requested[key], wanted[key])
         if not any(_same(given, each) for each in alike):
             note(f"{at}.requests.{key}", f"{given} ({requested[key]} is requested)")
@@ -54,14 +54,14 @@ def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str
 
 
 def _same(asked: Any, wanted: Any) -> bool:
-    """Whether a request is the wanted one, or, as nothing is asked, becomes it."""
+    """Return whether a request equals the wanted one; a missing request defaults to the limit, so it does."""
     if asked is None:
         return True
     return bool(quantities.parse_quantity(asked) == quantities.parse_quantity(wanted))
 
 
 def _is_guaranteed(container: Fields) -> bool:
-    """Whether a container has limits of cores and memory, and requests that are the same or not said."""
+    """Return whether a container has CPU and memory limits, and requests equal to them or no requests."""
     resources = container.get("resources") or {}
     limits, requests = resources.get("limits") or {}, resources.get("requests") or {}
     try:
@@ -71,7 +71,7 @@ def _is_guaranteed(container: Fields) -> bool:
 
 
 def _check(found: Fields, at: str) -> None:
-    """Check the quantities that are read, so that none of them is refused without its place."""
+    """Check the quantities that are read, so that an error about one names its path."""
     for key in _KNOWN:
         try:
             number = quantities.parse_quantity(found.get(key, 0))

@@ -1,6 +1,6 @@
-"""What a TFJob is made of, as far as it is read; what is missing or of another kind is refused by its path.
+"""The shape of those parts of a TFJob that are read; an error about a missing or wrong part names its path.
 
-Kubernetes' own API server refuses the same. Fields that are not read here are not looked at.
+Kubernetes' own API server rejects the same errors. Fields that the conversion does not read are not checked.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from paceline.rendering import tfjobs
 from paceline.specs.yaml_text import problems
 
 Shape = Callable[[Any, str], None]
-#: The operator takes the names of roles in any case; ``Master`` is its word of old for the chief.
+#: The operator ignores the case of role names; ``Master`` is its old name for the chief.
 ROLES = {**{name.lower(): str(role) for role, name in tfjobs.NAMES.items()}, "master": "chief"}
 RESTARTS = (*tfjobs.RESTARTS.values(), "ExitCode")
 
 
 class Unreadable(Exception):
-    """A TFJob that no job file can be made of.
+    """The TFJob cannot be converted to a job file.
 
     Attributes:
-        path: what it is about, from the top of the TFJob, such as ``spec.runPolicy``.
-        is_key: whether the key is meant and not its value.
+        path: the part that the error is about, from the top of the TFJob, such as ``spec.runPolicy``.
+        is_key: whether the error is about the key, not about its value.
     """
 
     def __init__(self, path: str, message: str, hint: str = "", *, is_key: bool = False) -> None:
@@ -34,10 +34,10 @@ class Unreadable(Exception):
 
 
 def check(tfjob: Mapping[str, Any]) -> None:
-    """Check what is read of a TFJob.
+    """Check the parts of a TFJob that are read.
 
     Raises:
-        Unreadable: something is missing, or is not what Kubernetes takes there.
+        Unreadable: a part is missing, or Kubernetes would not accept it.
     """
     _TFJOB(tfjob, "")
     roles: dict[str, str] = {}
@@ -102,7 +102,7 @@ def _list_of(shape: Shape) -> Shape:
 def _mapping(
     fields: Mapping[str, Shape] | None = None, *, needs: Collection[str] = (), others: Shape | None = None
 ) -> Shape:
-    """Return the shape of a mapping: its fields, which of them it needs, and what all others are."""
+    """Return the shape of a mapping: its fields' shapes, its required fields, the shape of other fields."""
 
     def check_mapping(value: Any, at: str) -> None:
         if not isinstance(value, dict):

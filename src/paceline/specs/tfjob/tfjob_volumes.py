@@ -1,4 +1,4 @@
-"""The volumes of a pod of a TFJob that its container mounts, as a job file has them."""
+"""The volumes that the container of a TFJob's pod mounts, in the form of a job file."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def taken(
     at: tuple[str, str],
     note: Callable[[str, str], None],
 ) -> Fields:
-    """Take volumes and their mounts; return them by name. Volumes that are not mounted stay.
+    """Remove the mounted volumes and their mounts; return them by name. Volumes that are not mounted stay.
 
     Args:
-        pod: the spec of the pod.
-        container: its container.
-        own: the names of Paceline's own, which are no volumes of the job.
-        at: the paths of both.
-        note: told, by path, what a job file has no words for.
+        pod: the pod spec, which is modified.
+        container: its container, which is modified.
+        own: names of Paceline's own volumes, which do not belong to the job.
+        at: the paths of the pod spec and the container.
+        note: called with the path and a text for everything that a job file cannot express.
     """
     pod_at, container_at = at
     listed = pod.get("volumes") or ()
@@ -56,7 +56,7 @@ def taken(
 
 
 def _source(volume: Fields) -> Fields:
-    """Take the source of a volume; empty when it is one that a job file has no words for."""
+    """Remove and return the source of a volume; empty if a job file cannot express it."""
     for key, field, name in _SOURCES:
         source = volume.get(key)
         if source and source.get(field):

@@ -1,6 +1,6 @@
-"""YAML as text that users wrote: every value with its place, and every fault shown there.
+"""YAML text that users write: every value has its place in the text, and every error is shown there.
 
-Begin with `documents`: plain data that remembers line and column. `problems` shows a fault with its line
-and a caret. `syntax_trees` says where each part of a text is, to the character; `writings` and
-`plain_texts` write values so that any reader of YAML reads them back. Nothing here knows what a job is.
+Begin with `documents`: plain data that remember line and column. `problems` shows an error with its line and
+a caret. `syntax_trees` knows the exact offsets of each part of a text. `writings` and `plain_texts` write
+values so that any YAML reader reads them back unchanged. Nothing in this package knows what a job is.
 """

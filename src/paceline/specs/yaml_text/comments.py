@@ -1,4 +1,4 @@
-"""Which comments belong to a field: those that go when it goes."""
+"""The comments that belong to a field and are removed with it."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import re
 
 from paceline.specs.yaml_text.syntax_trees import Tree
 
-#: A comment that reads like a field or an item: the user has put it aside.
+#: A comment that looks like a field or a list item: the user has disabled it and may want it back.
 _PUT_ASIDE = re.compile(r"#+\s*(- |[\w./-]+:(\s|$))")
 
 
 def start_with(tree: Tree, start: int, above: int, behind: int, following: int | None) -> int:
-    """Return where the lines of a field begin, with the comment lines directly above that belong to it.
+    """Return the offset at which the lines of a field begin, including the comment lines that belong to it.
 
     Args:
         tree: the text.
-        start: where the key begins.
-        above: where what stands above it ends.
-        behind: where the field ends.
-        following: where the key of the next field begins; None: it is the last.
+        start: offset at which the key begins.
+        above: offset at which the previous part ends; 0 if there is none.
+        behind: offset at which the field ends.
+        following: offset at which the next key begins; None if the field is the last.
     """
     first = tree.line_start(start)
     if following is not None and tree.line_start(following) == tree.next_line(behind):

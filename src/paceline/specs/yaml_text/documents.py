@@ -1,11 +1,11 @@
-"""YAML read into plain data that remembers where everything stands.
+"""Reading of YAML into plain data that remember the place of each part.
 
-PyYAML's composer gives nodes with line and column. From them this module makes mappings, lists and
-`Scalar` leaves, beside a table from path to place. Nothing is constructed from tags, so no text can run code.
-A leaf keeps the text as written: ``1.10`` and ``0x1F`` stay what the user typed, and ``no`` is seen to be a
-boolean of YAML 1.1 before it turns into one.
+PyYAML's composer makes nodes with line and column. This module turns them into mappings, lists and `Scalar`
+leaves, and a table from path to place. No objects are constructed from tags, so no text can run code. A leaf
+keeps the text as written: ``1.10`` and ``0x1F`` stay as the user typed them, and ``no`` is recognized as a
+boolean of YAML 1.1 without being converted.
 
-Limits stop hostile text early: 1 MiB, 50 levels, 20 000 values after aliases are followed.
+Limits stop hostile text early: 1 MiB, 50 levels, and 20 000 values after aliases are followed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _NUMBER = re.compile(r"[-+]?(?:\d++(?:\.\d*+)?|\.\d++)(?:[eE][-+]?\d++)?", re.AS
 
 
 class ScalarKind(enum.StrEnum):
-    """What a scalar is under YAML 1.1, the version that Kubernetes' tools speak."""
+    """The type of a scalar in YAML 1.1, the version that Kubernetes' tools use."""
 
     TEXT = "text"
     BOOLEAN = "boolean"
@@ -61,20 +61,20 @@ class ScalarKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Scalar:
-    """A leaf: its text as written, and what YAML takes it for. Quoted text is always text."""
+    """A leaf: its text as written, and its type in YAML. A quoted text is always text."""
 
     text: str
     kind: ScalarKind = ScalarKind.TEXT
 
     @property
     def is_number(self) -> bool:
-        """Whether the leaf is a number, unquoted (``1e-3`` counts although YAML 1.1 disagrees)."""
+        """Whether the leaf is an unquoted number (``1e-3`` counts, although it is text in YAML 1.1)."""
         return self.kind in (ScalarKind.INTEGER, ScalarKind.FLOAT)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SourcePlace:
-    """Where a key and its value stand, as (line, column) from 1. An item of a list has no key of its own."""
+    """The places of a key and its value, as (line, column) from 1; for a list item, both are the same."""
 
     key: tuple[int, int]
     value: tuple[int, int]
@@ -82,7 +82,7 @@ class SourcePlace:
 
 @dataclasses.dataclass(frozen=True)
 class Document:
-    """One YAML document: its data, where each part stands, and what is wrong with its keys."""
+    """One YAML document: its data, the place of each part, and the errors that do not stop the reader."""
 
     file: str
     lines: tuple[str, ...]
@@ -109,15 +109,15 @@ class Document:
 
 
 def split_lines(text: str) -> tuple[str, ...]:
-    """Return the lines of a text as YAML counts them."""
+    """Return the lines of a text, split at the line breaks of YAML."""
     return tuple(BREAKS.split(text))
 
 
 def decode(text: str | bytes, file: str) -> str:
-    """Return the text of a file after the checks that need no YAML.
+    """Return the text of a file after the checks that need no YAML parser.
 
     Raises:
-        problems.JobFileError: not UTF-8, too large, or with characters that YAML forbids.
+        problems.JobFileError: the file is not UTF-8, is too large, or has characters that YAML forbids.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     size = len(data)
@@ -147,13 +147,13 @@ def decode(text: str | bytes, file: str) -> str:
 
 
 def read(text: str, file: str, *, first_line: int = 1, lines: tuple[str, ...] | None = None) -> Document:
-    """Return the one document of a YAML text that `decode` let through.
+    """Return the only document of a YAML text that `decode` has checked.
 
     Args:
-        text: the YAML.
-        file: its name, for positions.
+        text: the YAML text.
+        file: name of the file, for positions.
         first_line: the line of the file at which the text starts.
-        lines: all lines of the file, when the text is only a part of it.
+        lines: all lines of the file, if the text is only a part of it.
 
     Raises:
         problems.JobFileError: the text is not YAML, or is beyond the limits.
@@ -168,7 +168,7 @@ def read(text: str, file: str, *, first_line: int = 1, lines: tuple[str, ...] | 
 def composed(
     loader: type[L], text: str, file: str, *, first_line: int, lines: tuple[str, ...]
 ) -> tuple[L, yaml.Node | None]:
-    """Return the nodes of the one document of a text, and the loader that made them (see `read`).
+    """Return the root node of the only document of a text, and the loader that made it (see `read`).
 
     Raises:
         problems.JobFileError: the text is not YAML, or is beyond the limits.
@@ -179,13 +179,13 @@ def composed(
     except yaml.MarkedYAMLError as error:
         raise _syntax(file, lines, error, first_line) from error
     except (yaml.YAMLError, ValueError) as error:
-        # ValueError: a numeric escape such as "\\UFFFFFFFF" that is no character.
+        # ValueError: a numeric escape that stands for no character, such as "\\UFFFFFFFF".
         message = f"this is not YAML: {problems.visible(str(error))}"
         raise problems.failure(file, lines, (first_line, 1), message) from error
 
 
 class Loader(Reader, Scanner, Parser, Composer, Resolver):
-    """PyYAML's pure-Python front end without a constructor, and with limits while it composes."""
+    """PyYAML's pure-Python front end without a constructor; it enforces limits while it composes nodes."""
 
     def __init__(self, text: str) -> None:
         Reader.__init__(self, text)
@@ -197,7 +197,7 @@ class Loader(Reader, Scanner, Parser, Composer, Resolver):
         self._values = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        """Return the next node, within the limits."""
+        """Return the next node; exceeding a limit is an error."""
         self._values += 1
         if self._depth >= MAX_DEPTH:
             self._refuse(f"the nesting is deeper than {MAX_DEPTH} levels")
@@ -215,7 +215,7 @@ class Loader(Reader, Scanner, Parser, Composer, Resolver):
 
 
 class _Builder:
-    """Turns nodes into data and places, following aliases and merge keys within the limits."""
+    """Turns nodes into data and places; it follows aliases and merge keys, and enforces the limits."""
 
     def __init__(self, file: str, lines: tuple[str, ...], first_line: int) -> None:
         self.places: dict[Path, SourcePlace] = {}
@@ -278,7 +278,7 @@ class _Builder:
         return result
 
     def _mapping_of(self, node: yaml.MappingNode, path: Path, depth: int) -> dict[str, Any]:
-        """Return what a merge key brings in; keys that are there already keep their places."""
+        """Return the data that a merge key adds; keys that exist already keep their places."""
         mine, self.places = self.places, {}
         here = self._mark(node.start_mark)
         self._spend(path, here, depth)
@@ -341,12 +341,12 @@ class _Builder:
 
 
 def _covered(path: Path, mine: dict[Path, SourcePlace], length: int) -> bool:
-    """Whether the mapping itself already says what a merge key brings in at this path."""
+    """Return whether the mapping itself already has the key that a merge key would add at this path."""
     return path[:length] in mine
 
 
 def scalar_of(node: yaml.ScalarNode) -> Scalar:
-    """Return the leaf of a scalar node: only plain text can be something other than text."""
+    """Return the leaf of a scalar node."""
     text = str(node.value)
     kind = ScalarKind(_KINDS.get(node.tag, "text"))
     if node.style is None and kind is ScalarKind.TEXT and _NUMBER.fullmatch(text):

@@ -1,6 +1,6 @@
-"""What is wrong with a job file, shown as compilers do: place, field, reason, the line and a caret.
+"""Errors in job files, shown in the style of compilers: place, field, reason, source line and caret.
 
-Text from the file is never shown raw: control and direction characters would reach the terminal.
+Text from the file is always escaped: otherwise, control and direction characters would reach the terminal.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _HINT = "`paceline init` writes a job file with every field explained; docs/job-
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One thing that is wrong.
+    """One error in a file.
 
     Attributes:
         path: the field, such as ``spec.roles.ps.cpu``; empty for the file as a whole.
         message: what is wrong and what is allowed.
-        excerpt: the source line with a caret below it; empty when there is no such line.
+        excerpt: the source line with a caret below it; empty if there is no such line.
     """
 
     position: findings.TextPosition
@@ -42,7 +42,7 @@ class Problem:
 
 
 class JobFileError(errors.InvalidInput):
-    """A job file that cannot be read; ``problems`` holds everything that is wrong with it."""
+    """The job file cannot be read; ``problems`` holds everything that is wrong with it."""
 
     def __init__(self, problems: Iterable[Problem], hint: str | None = _HINT) -> None:
         self.problems = tuple(problems)
@@ -51,7 +51,7 @@ class JobFileError(errors.InvalidInput):
         super().__init__(f"{text}\nand {rest} more" if rest > 0 else text, hint)
 
     def __reduce__(self) -> tuple[type[JobFileError], tuple[tuple[Problem, ...], str | None]]:
-        """Let it go from one process to another."""
+        """Make the error picklable, so that it can be passed between processes."""
         return type(self), (self.problems, self.hint)
 
 
@@ -72,12 +72,12 @@ def failure(
     message: str,
     path: Sequence[str | int] = (),
 ) -> JobFileError:
-    """Return the error for a file that has just one problem because reading stopped there."""
+    """Return the error for a file with a single problem, at which reading stopped."""
     return JobFileError([at(file, lines, place, path, message)])
 
 
 def dotted(path: Sequence[str | int]) -> str:
-    """Return a path as people write it: ``spec.hosts[1].name``."""
+    """Return a path as users write it, such as ``spec.hosts[1].name``."""
     text = ""
     for part in path:
         if isinstance(part, int):
@@ -90,25 +90,25 @@ def dotted(path: Sequence[str | int]) -> str:
 
 
 def visible(text: str) -> str:
-    """Return text with everything escaped that a terminal would act on instead of showing."""
+    """Return text in which every character is escaped that a terminal would not display."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def shown(text: str, limit: int = 60) -> str:
-    """Return a value for a message: quoted, escaped and cut."""
+    """Return a value for a message: quoted, escaped and shortened."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
     return visible(repr(cut))
 
 
 def quoted(text: str) -> str:
-    """Return text as a double-quoted YAML scalar for short advice."""
+    """Return the beginning of a text as a double-quoted YAML scalar, for advice in messages."""
     return '"' + visible(text[:60]).replace('"', '\\"') + '"'
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean 'replicas'?``, or nothing when no known word is close."""
+    """Return text such as ``; did you mean 'replicas'?``, or an empty text if no known word is similar."""
     candidates = sorted(known)
     normal = word[:80].replace("-", "_").lower()
     by_normal = {candidate.replace("-", "_").lower(): candidate for candidate in candidates}
@@ -130,6 +130,6 @@ def _excerpt(source: str, line: int, column: int) -> str:
 
 
 def _columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes."""
+    """Return how many terminal columns a text takes."""
     wide = sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in text)
     return wide - sum(1 for c in text if unicodedata.combining(c))

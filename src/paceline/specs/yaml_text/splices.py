@@ -1,4 +1,4 @@
-"""Splices: pieces of a text that others take the place of."""
+"""Splices: replacements of pieces of a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Splice(NamedTuple):
-    """What stands from ``start`` to ``end`` (characters from 0) becomes ``text``."""
+    """The replacement of the text from ``start`` to ``end`` (character offsets from 0) by ``text``."""
 
     start: int
     end: int
@@ -15,9 +15,9 @@ class Splice(NamedTuple):
 
 
 def spliced(text: str, splices: Iterable[Splice]) -> str:
-    """Return a text with splices made, all of them given for the text as it is.
+    """Return a text after splices, whose offsets all refer to the given text.
 
-    They do not overlap; two at one place stay in the given order.
+    Splices must not overlap; splices at the same offset are made in the given order.
     """
     parts = []
     done = 0

@@ -1,4 +1,4 @@
-"""Files with many YAML documents, cut into documents where the file has ``---`` or ``...``."""
+"""Cutting of a file into YAML documents at the lines ``---`` and ``...``."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from paceline.specs.yaml_text import documents
 _SEPARATOR = re.compile(r"(?m)^(?:---(?=[ \t\r\n]|$)|\.\.\.[ \t]*\r?$)")
 _DIRECTIVE = re.compile(r"(?m)^%(?:YAML|TAG)[^\n\r]*")
 
-#: More documents than that a file of manifests does not have.
+#: The most documents in a file; real files of manifests have fewer.
 MAX_DOCUMENTS = 1000
 
 
 def without_directives(text: str) -> str:
-    """Return a text with its ``%YAML`` and ``%TAG`` lines blank, every character in its place."""
+    """Return a text with its ``%YAML`` and ``%TAG`` lines blanked; all offsets stay the same."""
     return _DIRECTIVE.sub(lambda match: " " * len(match[0]), text)
 
 
 def cuts(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield start, end and first line of each document of a text without directives."""
+    """Yield the start, the end and the first line number of each document of a text without directives."""
     starts = [0, *(match.start() for match in _SEPARATOR.finditer(text) if match.start() > 0)]
     line = 1
     for start, end in zip(starts, [*starts[1:], len(text)], strict=True):

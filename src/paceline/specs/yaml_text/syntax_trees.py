@@ -1,7 +1,7 @@
-"""Where each part of a YAML text stands, to the character: what an edit has to know.
+"""The exact place of each part of a YAML text, which edits need.
 
-PyYAML's nodes say where they begin; where the content of a block ends, and which values are anchors or
-aliases, they do not. Offsets count characters from 0.
+PyYAML's nodes know where they begin. They do not know where the content of a block ends, and which values
+have anchors or are aliases; this module adds both. Offsets count characters from 0.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _GAP = re.compile(r"(?:\s|#[^\n\r\x85\u2028\u2029]*)*")
 
 
 class Alias(yaml.Node):
-    """Stands where the text says ``*name``; `value` is the node that it refers to."""
+    """The node of an alias (``*name``) in the text; `value` is the node that it refers to."""
 
     id = "alias"
 
 
 class _Loader(documents.Loader):
-    """Leaves aliases as they are, and notes which anchors they refer to."""
+    """Keeps aliases as nodes and records the anchors that they refer to."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -50,9 +50,9 @@ class KeyValue:
     """A key of a mapping and its value.
 
     Attributes:
-        index: the how-manieth of its mapping.
-        colon_end: behind the colon; None: there is none, as of ``a`` in ``{a, b: 1}``.
-        end: of its content, comments and blank lines behind it left out.
+        index: index of the pair in its mapping, from 0.
+        colon_end: offset behind the colon; None without a colon, as for ``a`` in ``{a, b: 1}``.
+        end: offset at which the content ends, without comments and blank lines behind it.
     """
 
     index: int
@@ -63,17 +63,17 @@ class KeyValue:
 
     @property
     def start(self) -> int:
-        """Where the key begins."""
+        """The offset at which the key begins."""
         return start(self.key)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all is written for the value."""
+        """Whether the text has nothing for the value."""
         return start(self.value) == end(self.value)
 
     @property
     def is_null(self) -> bool:
-        """Whether there is no value, or one that says so."""
+        """Whether the value is null, either missing or written out."""
         value = self.value
         return (
             isinstance(value, yaml.ScalarNode)
@@ -83,7 +83,7 @@ class KeyValue:
 
 @dataclasses.dataclass(frozen=True)
 class Tree:
-    """A text and its nodes; ``shared`` has by the identity of a node its anchor, if an alias refers to it."""
+    """A text and its nodes; ``shared`` has the anchor of each node with aliases, by the node's ``id()``."""
 
     text: str
     root: yaml.Node | None
@@ -91,16 +91,16 @@ class Tree:
 
     @property
     def line_break(self) -> str:
-        """How its first line ends; that of most files, when it has just one."""
+        r"""The line break of the first line; ``\n`` if the text has only one line."""
         found = documents.BREAKS.search(self.text)
         return found[0] if found else "\n"
 
     def pairs(self, node: yaml.MappingNode) -> list[KeyValue]:
-        """Return the keys of a mapping with their values, merge keys (``<<``) too."""
+        """Return the keys of a mapping with their values, including merge keys (``<<``)."""
         return [self._pair(index, key, value) for index, (key, value) in enumerate(node.value)]
 
     def pair(self, node: yaml.MappingNode, name: str) -> KeyValue | None:
-        """Return the pair of a key that the mapping itself has; None: it has none."""
+        """Return the pair of a key in the mapping itself, merged mappings excluded; None if there is none."""
         for index, (key, value) in enumerate(node.value):
             own = key.value if isinstance(key, Alias) else key
             if isinstance(own, yaml.ScalarNode) and own.tag != documents.MERGE and own.value == name:
@@ -115,7 +115,7 @@ class Tree:
         return KeyValue(index, key, value, colon_end, last)
 
     def content_end(self, node: yaml.Node) -> int:
-        """Return where the content of a node ends, without comments and blank lines behind it."""
+        """Return the end of the content of a node, without comments and blank lines behind it."""
         if isinstance(node, yaml.MappingNode) and not node.flow_style:
             return self._pair(len(node.value) - 1, *node.value[-1]).end
         if isinstance(node, yaml.SequenceNode) and not node.flow_style:
@@ -125,7 +125,7 @@ class Tree:
         return end(node)
 
     def _block_end(self, node: yaml.ScalarNode) -> int:
-        """Return where the text of a block scalar ends: blank lines belong to it if its head says ``+``."""
+        """Return the end of a block scalar; blank lines belong to it if its header has a ``+``."""
         text = self.text[start(node) : end(node)]
         head = text[: self.line_end(start(node)) - start(node)]
         if "+" not in head:
@@ -134,35 +134,35 @@ class Tree:
         return start(node) + (breaks[-1].start() if breaks and breaks[-1].end() == len(text) else len(text))
 
     def line_start(self, offset: int) -> int:
-        """Return where the line begins in which an offset is."""
+        """Return the start of the line that contains an offset."""
         starts = [found.end() for found in documents.BREAKS.finditer(self.text, 0, offset)]
         return starts[-1] if starts else 0
 
     def line_end(self, offset: int) -> int:
-        """Return where the line ends in which an offset is, before its break."""
+        """Return the end of the line that contains an offset, before its line break."""
         found = documents.BREAKS.search(self.text, offset)
         return found.start() if found else len(self.text)
 
     def next_line(self, offset: int) -> int:
-        """Return where the next line begins, or the end of the text."""
+        """Return the start of the next line, or the end of the text."""
         found = documents.BREAKS.search(self.text, offset)
         return found.end() if found else len(self.text)
 
     def line_end_above(self, line_start: int) -> int:
-        """Return where the line above the line that begins at an offset ends."""
+        """Return the end of the line above the line that starts at an offset."""
         return line_start - (2 if self.text.startswith("\r\n", line_start - 2) else 1)
 
     def before(self, offset: int) -> str:
-        """Return what stands on the line before an offset."""
+        """Return the part of the line that is before an offset."""
         return self.text[self.line_start(offset) : offset]
 
     def comma_after(self, offset: int) -> int | None:
-        """Return where the comma is that follows, after blanks and comments; None: none does."""
+        """Return the offset of the comma that follows blanks and comments; None if no comma follows."""
         after = self.after_gap(offset)
         return after if self.text.startswith(",", after) else None
 
     def after_gap(self, offset: int) -> int:
-        """Return where the next thing stands that is neither blank nor comment."""
+        """Return the offset of the next text that is neither blank nor a comment."""
         found = _GAP.match(self.text, offset)
         return found.end() if found else offset
 
@@ -186,18 +186,18 @@ def tree(text: str, file: str) -> Tree:
 
 
 def start(node: yaml.Node) -> int:
-    """Return where a node begins, with its anchor and its tag."""
+    """Return the offset at which a node begins, including its anchor and its tag."""
     offset: int = node.start_mark.index
     return offset
 
 
 def end(node: yaml.Node) -> int:
-    """Return where PyYAML says that a node ends (see `Tree.content_end`)."""
+    """Return the offset at which a node ends according to PyYAML (see `Tree.content_end`)."""
     offset: int = node.end_mark.index
     return offset
 
 
 def column(node: yaml.Node) -> int:
-    """Return how many characters stand before a node on its line."""
+    """Return how many characters are before a node on its line."""
     count: int = node.start_mark.column
     return count

@@ -1,7 +1,7 @@
-"""Values written as YAML in the style of what stands around them: on one line, or in a block.
+"""Writing of values as YAML in the style of the text around them: on one line, or in a block.
 
 Values are those of `documents`: mappings, lists and `Scalar` leaves. A text that needs quotes gets double
-ones, in a way that JSON reads as well.
+quotes in a form that is also valid JSON.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ class YamlStyle:
 
     Attributes:
         is_json: whether every text has quotes.
-        colon: what stands between a key and its value.
-        comma: what stands between two values.
-        step: by how many columns a block mapping stands further in than the one around it.
-        item_step: the same of a list.
+        colon: text between a key and its value.
+        comma: text between two values.
+        step: indentation of a block mapping within its parent, in columns.
+        item_step: indentation of a block list within its parent, in columns.
     """
 
     is_json: bool = False
@@ -38,10 +38,13 @@ class YamlStyle:
 
 
 def data(value: Any) -> Any:
-    """Return a plain value (text, a number, a boolean, lists and mappings of these) as `documents` has it.
+    """Return a plain value in the form of `documents`.
+
+    Args:
+        value: text, a number, a boolean, or lists or mappings of these.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: the value has another type, or is an infinite number or NaN.
     """
     if isinstance(value, Mapping):
         return {str(key): data(item) for key, item in value.items()}
@@ -59,13 +62,13 @@ def data(value: Any) -> Any:
 
 
 def _float(value: float) -> str:
-    """Return a number that is one to YAML 1.1 too, which wants a point before an exponent."""
+    """Return a number in a form that is also valid in YAML 1.1, which requires a point before an exponent."""
     text = repr(float(value))
     return text.replace("e", ".0e") if "e" in text and "." not in text else text
 
 
 def is_leafy(value: Any) -> bool:
-    """Whether a value is a leaf, or a list of leaves, or empty: what people write on one line."""
+    """Return whether a value is a leaf, a list of leaves, or empty; users write such values on one line."""
     if isinstance(value, dict):
         return not value
     return not isinstance(value, list) or all(isinstance(each, Scalar) for each in value)
@@ -82,7 +85,7 @@ def line(value: Any, style: YamlStyle) -> str:
 
 
 def block(value: Any, column: int, style: YamlStyle) -> Iterator[str]:
-    """Yield the lines of a mapping or a list, further in by so many columns."""
+    """Yield the lines of a mapping or a list, indented by ``column`` columns."""
     indent = " " * column
     if isinstance(value, list):
         for item in value:
@@ -93,7 +96,7 @@ def block(value: Any, column: int, style: YamlStyle) -> Iterator[str]:
 
 
 def entry(key: str, value: Any, column: int, style: YamlStyle) -> Iterator[str]:
-    """Yield the lines of a field, in a block as soon as it has more than leaves."""
+    """Yield the lines of a field: one line for leaves and lists of leaves, else a block."""
     head = f"{' ' * column}{text(key, style)}:"
     if is_leafy(value):
         yield f"{head} {line(value, style)}"
@@ -103,7 +106,7 @@ def entry(key: str, value: Any, column: int, style: YamlStyle) -> Iterator[str]:
 
 
 def scalar(leaf: Scalar, style: YamlStyle, quote: str | None = None) -> str:
-    """Return a leaf; a text with the quotes of the one whose place it takes, where that is possible."""
+    """Return the text of a leaf; if possible, it has the kind of quotes of the text that it replaces."""
     if leaf.kind is not ScalarKind.TEXT:
         return leaf.text
     if quote == "'" and leaf.text.isprintable():
@@ -112,12 +115,12 @@ def scalar(leaf: Scalar, style: YamlStyle, quote: str | None = None) -> str:
 
 
 def text(value: str, style: YamlStyle) -> str:
-    """Return a text, in quotes if it would be read as something else without."""
+    """Return a text, with quotes if it would be read as something else without them."""
     return value if not style.is_json and _is_plain(value) else _quoted(value)
 
 
 def _is_plain(value: str) -> bool:
-    """Whether a text reads back without quotes, anywhere: all readers of YAML have to agree on that."""
+    """Return whether all YAML readers read a text back unchanged if it has no quotes, in any context."""
     node = yaml.ScalarNode("tag:yaml.org,2002:str", value)
     if not value.isprintable() or documents.scalar_of(node).kind is not ScalarKind.TEXT:
         return False

@@ -1,1 +1,1 @@
-"""The history of the schema, for Alembic. Nothing here is imported while a database is at the newest one."""
+"""The history of the schema, for Alembic; imported only if a database does not have the newest schema."""

@@ -1,4 +1,4 @@
-"""What Alembic runs for each command; the connection, its lock and its transaction are the caller's."""
+"""The script that Alembic runs for each command. The caller provides the connection, lock and transaction."""
 
 from __future__ import annotations
 

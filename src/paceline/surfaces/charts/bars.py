@@ -16,8 +16,8 @@ class BarPiece:
     """A part of a bar, on a scale up to ``WIDTH``.
 
     Attributes:
-        style: which colour.
-        of: what it stands for.
+        style: the class of its colour.
+        of: what the part stands for.
     """
 
     left: float
@@ -41,12 +41,12 @@ class Bars:
     """A table of bars.
 
     Attributes:
-        name: what it shows.
-        of: what the rows are.
-        total: what stands beside the bars, with its unit.
-        shown: writes a value.
-        keys: what the colours stand for.
-        mark: the place of a line through all bars, on a scale up to ``WIDTH``; None: there is none.
+        name: the title of the table.
+        of: the heading of the row names.
+        total: the heading of the totals, with their unit.
+        shown: formats a value.
+        keys: the legend of the colours.
+        mark: the place of a line through all bars, on a scale up to ``WIDTH``; None if there is no line.
     """
 
     name: str
@@ -64,10 +64,10 @@ def row(
     """Return a bar.
 
     Args:
-        name: of the row.
-        parts: from left to right: the style, what it stands for, its value.
-        longest: the value that the full length stands for.
-        total: what stands beside the bar; None: the sum of its parts.
+        name: the name of the row.
+        parts: the parts from left to right: the style, what the part stands for, its value.
+        longest: the value of a bar of full length.
+        total: the number beside the bar; None means the sum of its parts.
     """
     pieces, left, summed = [], 0.0, 0.0
     for style, of, value in parts:

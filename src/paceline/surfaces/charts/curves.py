@@ -1,4 +1,4 @@
-"""Curves over values that can be chosen: each with its interval, and with what is said of it."""
+"""Curves over a choice of settings: each value with its interval and its text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Area, Chart, Dots, Polyline, Shape
 
-#: A band that reaches further beyond the curve would press the curve itself flat.
+#: The axis ends at most at this multiple of a value: a wider interval would flatten the curve.
 _MOST_TIMES = 2.5
 _TINTS = ("blue", "vermilion", "green", "orange", "purple", "sky")
 NOW, LIKELY = "now, measured", "90 % of what is likely"
@@ -17,7 +17,7 @@ NOW, LIKELY = "now, measured", "90 % of what is likely"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CurveValue:
-    """A value of a curve: its middle, between which that lies, and of which kind it is."""
+    """A value of a curve: its middle, the ends of its interval, and its kind."""
 
     label: str
     middle: float
@@ -39,13 +39,13 @@ def curve(
     """Return a curve.
 
     Args:
-        name: what it shows.
-        places: its values, at least one.
-        across: what is chosen.
-        up: what comes of it, with its unit.
-        level: what was measured.
-        marks: the numbers of values that stand out, by what they are.
-        shown: writes a height.
+        name: the title of the chart.
+        places: the values of the curve, at least one.
+        across: the name of the setting that is varied.
+        up: the name of the result, with its unit.
+        level: the measured result.
+        marks: the indices of marked values, by the names of the marks.
+        shown: formats a result.
     """
     most = max(level, *(min(each.high, _MOST_TIMES * each.middle) for each in places))
     at = [place + 0.5 for place in range(len(places))]

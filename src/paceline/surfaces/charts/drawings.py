@@ -1,7 +1,7 @@
-"""Charts between two scales: what is drawn, and where. Templates make SVG of it (``charts.html``).
+"""Charts between two scales, as positions on a canvas; the templates in ``charts.html`` turn them into SVG.
 
-Places are on a canvas of ``Chart.width`` times ``Chart.height``, from its upper left corner. Shapes have
-classes, no colours: ``tint-blue`` says which colour, ``dash-long`` which line.
+Positions are on a canvas of ``Chart.width`` times ``Chart.height``, from its upper left corner. Shapes have
+classes instead of colours: for example, ``tint-blue`` selects a colour and ``dash-long`` a line style.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from paceline.surfaces.charts.scales import Scale
 
-#: Of a chart that takes half of a page's width, of one beside something else, and of one that takes it all.
+#: The widths of a chart that fills half of a page, most of it, or all of it.
 WIDTH, MIDDLE, WIDE = 480.0, 760.0, 1000.0
 HEIGHT = 230.0
-#: Of a row that has a name: the height that such charts have for each.
+#: The height of each row in a chart whose vertical axis has named rows.
 ROW_HEIGHT = 22.0
 _FONT = 11.0
 _GAP, _RIGHT = 7.0, 14.0
 _TOP, _TOP_NAMED, _BOTTOM, _BOTTOM_NAMED = 8.0, 24.0, 22.0, 40.0
-#: Names of ticks that would come closer than this are left out.
+#: The least gap between the labels of ticks; labels that would be closer are left out.
 _LEAST_GAP = 8.0
-#: Of a line that has gaps everywhere so many points are dots.
+#: If a line has gaps between all its points, at most this many of them are drawn as dots.
 _MOST_ALONE = 60
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Polyline:
-    """A line through points; None is a gap. ``key`` is what it stands for, in the legend."""
+    """A line through points; None is a gap. ``key`` is its text in the legend."""
 
     points: Sequence[tuple[float, float | None]]
     style: str
@@ -37,7 +37,7 @@ class Polyline:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Area:
-    """What lies between two heights; None is a gap."""
+    """The area between two heights at each place; None is a gap."""
 
     points: Sequence[tuple[float, float | None, float | None]]
     style: str
@@ -46,7 +46,7 @@ class Area:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Boxes:
-    """Boxes of one style: from where to where across, from where to where up."""
+    """Boxes of one style, each with its horizontal start and end and its vertical start and end."""
 
     boxes: Sequence[tuple[float, float, float, float]]
     style: str
@@ -55,7 +55,7 @@ class Boxes:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Dots:
-    """Points of one style, each with what it says when it is pointed at."""
+    """Points of one style, each with a text that appears when a user points at it."""
 
     points: Sequence[tuple[float, float]]
     style: str
@@ -66,7 +66,7 @@ class Dots:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Words:
-    """Words whose middle is at a point."""
+    """Words centred at a point."""
 
     at: tuple[float, float]
     text: str
@@ -78,7 +78,7 @@ Shape = Polyline | Area | Boxes | Dots | Words
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LegendKey:
-    """What a shape stands for: a row of the legend; ``shape`` is ``line``, ``area``, ``box`` or ``dot``."""
+    """An entry of the legend; ``shape`` is ``line``, ``area``, ``box`` or ``dot``."""
 
     shape: str
     style: str
@@ -87,7 +87,7 @@ class LegendKey:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Path:
-    """A path of SVG with its class."""
+    """An SVG path with its class."""
 
     d: str
     style: str
@@ -95,7 +95,7 @@ class Path:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Marker:
-    """A circle, or words, at a place of the canvas."""
+    """A circle, or words, at a position of the canvas."""
 
     x: float
     y: float
@@ -106,14 +106,14 @@ class Marker:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart as templates draw it: every number is a place on the canvas.
+    """A chart in the form that templates draw: every number is a position on the canvas.
 
     Attributes:
-        name: what it shows, for those who do not see it.
-        across, up: places of the ticks, with their texts.
-        across_name, up_name: what the axes are, with their units.
-        rules: the lines at ticks, as one path.
-        is_slanted: whether the names below are written upwards, as they have no place side by side.
+        name: the title, which is also the description for screen readers.
+        across, up: the positions of the ticks, with their labels.
+        across_name, up_name: the names of the axes, with their units.
+        rules: the grid lines at ticks, as one path.
+        is_slanted: whether the labels below are written upwards, because they have no room side by side.
     """
 
     name: str
@@ -147,12 +147,13 @@ def chart(
     """Return a chart.
 
     Args:
-        name: what it shows.
+        name: the title of the chart.
         across: the scale from left to right.
-        up: the scale upwards, or downwards where it is one of rows.
-        shapes: what is drawn, what lies below first.
-        width: of the canvas.
-        height: of the canvas; None: as high as the ticks of ``up`` need where they are rows, else `HEIGHT`.
+        up: the scale upwards, or downwards if it is a scale of rows.
+        shapes: the shapes, the lowest layer first.
+        width: the width of the canvas.
+        height: the height of the canvas; None means the height that the rows of ``up`` need, or `HEIGHT` if
+            ``up`` has no rows.
     """
     left = 2 * _GAP + max((text_width(text) for _, text in up.ticks), default=0.0)
     right = width - _RIGHT
@@ -195,7 +196,7 @@ def chart(
 
 
 def text_width(text: str) -> float:
-    """Return about how wide a text is on the canvas: no font is at hand, so of a wide one."""
+    """Return the approximate width of a text on the canvas, for a wide font because no font is available."""
     return sum(_character_width(char) for char in text) * _FONT
 
 
@@ -209,7 +210,7 @@ def _character_width(char: str) -> float:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class _Plane:
-    """Where values of both scales are on the canvas."""
+    """The part of the canvas between the axes; it converts values of both scales to positions."""
 
     across: Scale
     up: Scale
@@ -226,7 +227,7 @@ class _Plane:
 
 
 def _is_tight(across: Scale, room: float) -> bool:
-    """Whether names of places have no room beside each other; ticks of numbers are thinned instead."""
+    """Return whether the names of places have no room side by side; numeric ticks are thinned instead."""
     if across.has_rules or not across.ticks:
         return False
     each = room / len(across.ticks)
@@ -234,7 +235,7 @@ def _is_tight(across: Scale, room: float) -> bool:
 
 
 def _thinned(ticks: Sequence[tuple[float, str]], width: float) -> Iterator[tuple[float, str]]:
-    """Yield the names of ticks that have room; one that would be cut off at the edge is moved inwards."""
+    """Yield the labels of ticks that have room; a label that the edge would cut off is moved inwards."""
     end = -_LEAST_GAP
     for at, text in ticks:
         half = text_width(text) / 2
@@ -269,7 +270,7 @@ def _areas(plane: _Plane, shape: Area) -> Iterator[Path]:
 
 
 def _stretches(points: Iterable[tuple[float, float | None]]) -> list[list[tuple[float, float]]]:
-    """Return points that follow each other without a gap."""
+    """Return the stretches of points without gaps."""
     stretches: list[list[tuple[float, float]]] = [[]]
     for x, y in points:
         if y is None:
@@ -280,7 +281,7 @@ def _stretches(points: Iterable[tuple[float, float | None]]) -> list[list[tuple[
 
 
 def _joined(points: Sequence[tuple[float, float]]) -> str:
-    """Return a path; a single point is one, too, which round ends make visible."""
+    """Return a path through points; a single point becomes a short line, which round ends make visible."""
     (x, y), *rest = points
     start = f"M{_n(x)} {_n(y)}"
     return start + ("".join(f"L{_n(x)} {_n(y)}" for x, y in rest) or "h.1")
@@ -300,7 +301,7 @@ def _dots(plane: _Plane, shape: Shape) -> Iterator[Marker]:
             yield Marker(x=plane.x(x), y=plane.y(y), style=shape.style, text=text, radius=shape.radius)
     elif isinstance(shape, Polyline):
         stretches = _stretches(shape.points)
-        if max(map(len, stretches), default=0) == 1:  # Points alone make no line that is seen.
+        if max(map(len, stretches), default=0) == 1:  # Isolated points make no visible line.
             for ((x, y),) in stretches[:_MOST_ALONE]:
                 yield Marker(x=plane.x(x), y=plane.y(y), style=shape.style, text="", radius=3.0)
 
@@ -312,5 +313,5 @@ def _keys(shape: Shape) -> Iterator[LegendKey]:
 
 
 def _n(value: float) -> str:
-    """Return a number in as few characters as it takes, to a tenth."""
+    """Return a number, rounded to a tenth, in as few characters as possible."""
     return f"{value:.1f}".removesuffix(".0").replace("-0.", "-.").removeprefix("0") or "0"

@@ -1,4 +1,4 @@
-"""A picture of a probe: the elasticity of each part with its interval, from nothing to all of the rate."""
+"""A chart of a probe: the elasticity of each probed part with its interval."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from paceline.model.measures.probes import LEAST, Elasticity, PartVerdict, Probe
 from paceline.probing import sayings
 
-#: From where to where elasticities are drawn; what is beyond stands at the end.
+#: The ends of the scale of elasticities; values beyond are drawn at the end.
 LOW, HIGH = -0.25, 1.25
-#: The width of the picture.
+#: The width of the chart.
 WIDTH = 1000.0
 _STYLES = {
     PartVerdict.BINDS: "tint-vermilion",
@@ -21,14 +21,14 @@ _STYLES = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticityRow:
-    """A part, on a scale up to ``WIDTH``.
+    """A probed part, with positions on a scale up to ``WIDTH``.
 
     Attributes:
-        verdict: `PartVerdict`, for words.
-        value: the place of the elasticity.
-        low, high: the ends of its interval.
-        shown: the number.
-        interval: in words.
+        verdict: the `PartVerdict` as text.
+        value: the position of the elasticity.
+        low, high: the positions of the ends of its interval.
+        shown: the elasticity as text.
+        interval: the interval as text.
     """
 
     name: str
@@ -43,13 +43,13 @@ class ElasticityRow:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ElasticityPicture:
-    """The rows, and what lies beneath all of them.
+    """The rows of the chart, and the marks and texts that they share.
 
     Attributes:
-        nothing, all, least: the places of 0, of 1, and of the least that would be noticed.
-        conclusion: what was found, in a sentence.
-        foretold: what more of what binds would bring, in a sentence each.
-        spent: what the probe took and cost.
+        nothing, all, least: the positions of 0, of 1, and of the smallest noticeable elasticity.
+        conclusion: the conclusion of the probe, as a sentence.
+        foretold: for each binding part, a sentence about the predicted effect of more of it.
+        spent: the duration and cost of the probe.
     """
 
     rows: tuple[ElasticityRow, ...]
@@ -62,7 +62,7 @@ class ElasticityPicture:
 
 
 def picture(probes: Sequence[Probe]) -> ElasticityPicture | None:
-    """Return the picture of the newest probe that has cut anything; None: there is none."""
+    """Return the chart of the newest probe with at least one elasticity; None if there is no such probe."""
     probe = next((each for each in reversed(probes) if each.elasticities), None)
     if probe is None:
         return None

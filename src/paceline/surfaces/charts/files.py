@@ -1,4 +1,4 @@
-"""A chart as a file of its own: an SVG with its title, its legend and its colours, light and dark."""
+"""Writes a chart as an SVG file with its title, its legend, and its colours for light and dark themes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.surfaces.charts import drawings
 from paceline.surfaces.charts.drawings import Chart, LegendKey
 
 _EDGE, _TITLE_HEIGHT, _KEY_HEIGHT, _BELOW = 14.0, 36.0, 20.0, 6.0
-#: Between a mark of the legend and its text, and between two rows of the legend.
+#: The width of a legend's mark before its text, and the gap between two entries of the legend.
 _KEY_WIDTH, _KEY_GAP = 32.0, 18.0
 _STYLE = """
 svg { font: 11px system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", sans-serif; }
@@ -27,8 +27,8 @@ def svg(chart: Chart, said: str) -> str:
     """Return a chart as an SVG file.
 
     Args:
-        chart: what is drawn; its name is the title.
-        said: what it shows, in a sentence for those who do not see it.
+        chart: the chart; its name is the title.
+        said: a sentence that describes the chart for screen readers.
     """
     keys = list(_placed(chart.keys, chart.width))
     top = max((y for _, y, _ in keys), default=_TITLE_HEIGHT - _KEY_HEIGHT) + _KEY_HEIGHT + _BELOW
@@ -47,7 +47,7 @@ def svg(chart: Chart, said: str) -> str:
 
 
 def _placed(keys: Sequence[LegendKey], width: float) -> Iterator[tuple[float, float, LegendKey]]:
-    """Yield where each row of the legend is: beside each other as far as there is room."""
+    """Yield the position of each entry of the legend: side by side while there is room, else in a new row."""
     x, y = _EDGE, _TITLE_HEIGHT
     for key in keys:
         room = _KEY_WIDTH + drawings.text_width(key.text)
@@ -64,7 +64,7 @@ def _environment() -> jinja2.Environment:
 
 @functools.cache
 def _style() -> str:
-    """Return the style of a file: programs that show SVG know media queries, but not ``light-dark()``."""
+    """Return the style of a file; it has media queries, as SVG viewers do not support ``light-dark()``."""
     folder = resources.files(templates.CHARTS)
     colours, marks = ((folder / name).read_text(encoding="utf-8") for name in ("colours.css", "charts.css"))
     pairs = re.findall(r"(--[a-z-]+): light-dark\((#\w+), (#\w+)\);", colours)

@@ -1,4 +1,4 @@
-"""What a traced step moves and where its time goes, as rows of stacked bars."""
+"""The traffic and the time of a traced step, as rows of stacked bars."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from paceline.model.traces.traced_steps import Direction
 from paceline.surfaces.charts import bars
 from paceline.surfaces.charts.bars import BarRow
 
-#: More rows are not shown, nor variables that move less than this part of all.
+#: The most rows that are shown, and the least share of all traffic that a shown variable has.
 MOST_ROWS, LEAST_SHARE = 12, 0.005
-#: So many parameter servers have a colour of their own, those that move the most.
+#: This many parameter servers, those with the most traffic, have a colour of their own.
 MOST_COLOURS = 4
 OTHER = "tint-muted"
 #: The parts of a step, each with its colour.
@@ -29,13 +29,15 @@ _TINTS = ("tint-vermilion", "tint-blue", "tint-orange", "tint-sky")
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StepTraffic:
-    """What a step moves.
+    """The traffic of a step.
 
     Attributes:
-        legend: styles, each with what it stands for, and the part of all that it moves.
-        ways: both directions, or what is known of them together: all variables in one row, then each.
-        left_out: how many variables have no row, and what they move.
-        is_traced: else it was counted from the ids of batches, for one trainer.
+        legend: the styles, each with what it stands for and its share of all traffic.
+        ways: a row for each variable, by direction: ``pull`` and ``push``, or ``both`` if only their sum is
+            known.
+        left_out: how many variables have no row, and their traffic.
+        is_traced: whether the traffic was traced; else it was counted from the ids of batches, for one
+            trainer.
     """
 
     legend: tuple[tuple[str, str, float], ...]
@@ -46,7 +48,7 @@ class StepTraffic:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Splits:
-    """Where the time of a step goes, trainer by trainer, in microseconds; ``parts`` have these colours."""
+    """How each trainer spends the time of a step, in microseconds; ``parts`` are the colours of the parts."""
 
     rows: tuple[BarRow, ...]
     left_out: int
@@ -58,7 +60,7 @@ _Amounts = dict[str, dict[str, float]]
 
 
 def traffic(recording: Recording) -> StepTraffic | None:
-    """Return the traffic of variables by parameter server; None: it was not measured."""
+    """Return the traffic of variables by parameter server; None if it was not measured."""
     ways = _traced(recording)
     is_traced = bool(ways)
     if not ways:
@@ -88,7 +90,7 @@ def traffic(recording: Recording) -> StepTraffic | None:
 
 
 def _traced(recording: Recording) -> dict[str, _Amounts]:
-    """Return bytes by direction, variable and server; the ids of rows are a part of pulling them."""
+    """Return bytes by direction, variable and server; the ids of pulled rows count as pull traffic."""
     found: dict[str, _Amounts] = {}
     for each in trace_summaries.traffic(recording.traces):
         if each.variable is not None and each.bytes:
@@ -104,7 +106,7 @@ def _add(amounts: _Amounts, variable: str, server: str, moved: float | None) -> 
 
 
 def _styles(by_server: Mapping[str, float]) -> dict[str, str]:
-    """Return the colour of each server, in the order of their numbers."""
+    """Return the colour of each server, in the order of the servers' indices."""
     busiest = sorted(by_server, key=lambda server: -by_server[server])[:MOST_COLOURS]
     named = sorted(busiest, key=ReplicaId.parse)
     return {
@@ -135,7 +137,7 @@ def _rows(amounts: _Amounts, variables: Sequence[str], styles: Mapping[str, str]
 
 
 def splits(recording: Recording) -> Splits | None:
-    """Return the split of a mean step of each trainer, the longest; None: no step was traced."""
+    """Return the mean step's split for the trainers with the longest steps; None if no step was traced."""
     shares = trace_summaries.shares(recording.traces)
     known = [
         (trace.trainer, mean)

@@ -12,11 +12,11 @@ _EDGE = 6.0
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Strip:
-    """Several rows on one scale, each a chart of its own in a table.
+    """The common scale of small charts in several rows of a table.
 
     Attributes:
         low, high: the ends of the scale.
-        is_logarithmic: whether it is one of ratios.
+        is_logarithmic: whether the scale is logarithmic, for ratios.
     """
 
     low: float
@@ -25,14 +25,14 @@ class Strip:
 
     @classmethod
     def of(cls, values: Sequence[float], *, is_logarithmic: bool = False) -> Strip:
-        """Return the strip that holds some values; of ratios 1, of amounts 0 is on it, too."""
+        """Return the scale that contains some values; it also contains 1 for ratios, and 0 for amounts."""
         if is_logarithmic:
             known = [each for each in values if 0 < each < math.inf]
             return cls(min((1 / 1.2, *known)), max((1.2, *known)), is_logarithmic=True)
         return cls(0.0, max((1e-9, *values)))
 
     def x(self, value: float) -> float:
-        """Return where a value is."""
+        """Return the horizontal position of a value."""
         low, high, at = self.low, self.high, min(max(value, self.low), self.high)
         if self.is_logarithmic:
             low, high, at = math.log(low), math.log(high), math.log(at)
@@ -40,7 +40,7 @@ class Strip:
 
 
 def spark(trend: Sequence[float | None], width: float = 80.0, height: float = 20.0) -> list[str]:
-    """Return a sparkline: the points of each stretch that was measured, as SVG has them."""
+    """Return a sparkline: the points of each measured stretch, in SVG's format."""
     values = [each for each in trend if each is not None]
     if len(values) < 2:
         return []

@@ -1,6 +1,6 @@
-"""What changes in the findings of a job that is followed, told in lines; looked for beside the following.
+"""Lines about changes in a followed job's findings, which are looked for while the caller follows the job.
 
-The looks are taken in a thread with a connection of its own, so a slow store or cluster holds up nothing.
+A thread with its own connection takes the looks, so a slow store or cluster does not delay the caller.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from paceline.services.observing.diagnosis_runs import DiagnosisRun
     from paceline.services.observing.finding_debounce import FindingChange
 
-#: The first look is taken so late: most short jobs need none of what is loaded for it.
+#: When the first look is taken: most short jobs end earlier and need none of the modules loaded for it.
 FIRST_SECONDS = 5.0
-#: How long the end of the following waits for a look that is under way.
+#: How long the caller waits at the end for a look that is under way.
 END_SECONDS = 1.0
 
 
 @contextlib.contextmanager
 def watching(session: sessions.CliSession, name: str) -> Iterator[Callable[[], list[str]]]:
-    """Give a function that returns the lines that have come since it was called last.
+    """Give a function that returns the lines that are new since its last call.
 
     Args:
-        session: says where the job is; when it is quiet nothing is looked for.
+        session: says where the job is; if it is quiet, no looks are taken.
         name: the job.
     """
     if session.quiet:
@@ -61,7 +61,7 @@ def _watch(
         pause = 0.0
         while not ended.wait(pause):
             began = time.thread_time()
-            # What is wrong with the store or the cluster, the following meets itself.
+            # The caller gets errors of the store or the cluster itself.
             with contextlib.suppress(PacelineError):
                 for line in _lines(looker.look(), watch.look, session, name):
                     tell(line)
@@ -76,11 +76,11 @@ def _lines(
 
 
 def lines(found: Explanation, session: sessions.CliSession, name: str) -> list[str]:
-    """Return the causes of an explanation that are told of a job that is followed, each on one line.
+    """Return the reported causes of a followed job's explanation, each on one line.
 
     Args:
-        found: why the job is as it is.
-        session: says where it is.
+        found: why the job is in its state.
+        session: says where the job is.
         name: the job.
     """
     from paceline.services.observing import finding_debounce
@@ -94,9 +94,9 @@ def line(change: FindingChange, at: float, command: str) -> str:
     """Return a change on one line: ``14:03:12 PS001 warning: The variable ids makes ps-0 hot. (...)``.
 
     Args:
-        change: of a finding.
-        at: when it was seen (Unix seconds).
-        command: what says more.
+        change: the change of a finding.
+        at: when the change was seen (Unix seconds).
+        command: the command that shows more.
     """
     from paceline.diagnosing import catalogues
     from paceline.surfaces.views import cells

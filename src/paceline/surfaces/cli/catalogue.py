@@ -1,4 +1,4 @@
-"""The verbs and what each does in a line: all that help and completion need, without loading a verb."""
+"""The verbs with a one-line summary each: all that help and completion need, without loading a verb."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Verb(NamedTuple):
-    """A verb, the section of the help it stands in, and what it does."""
+    """A verb, its section in the help, and its summary."""
 
     name: str
     section: str
@@ -14,7 +14,7 @@ class Verb(NamedTuple):
 
     @property
     def module(self) -> str:
-        """Return the module that has the command; its name there is ``command``."""
+        """The module that has the command; the command's name there is ``command``."""
         return f"paceline.surfaces.cli.verbs.{self.name}"
 
 
@@ -63,7 +63,7 @@ VERBS = {
     )
 }
 
-#: What an exit code says; those of errors stand in ``paceline.errors`` too.
+#: The meanings of the exit codes; ``paceline.errors`` has those of errors, too.
 EXIT_CODES = (
     (0, "done"),
     (1, "what was asked for cannot be done"),

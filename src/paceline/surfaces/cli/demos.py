@@ -1,8 +1,7 @@
-"""Shows Paceline in one go: a badly configured job runs, its cause is named, it is tuned in a few trials, and
-measured beside what it was.
+"""The demo: it runs a badly configured job, names the cause, tunes the job, and measures the gain.
 
-All of it stays in the output folder, Paceline's own state included. Every step is a command that people can
-give themselves, and is printed before it runs.
+All files are in the output folder, Paceline's own state included. Every step is a command that users can run
+themselves, and the demo prints it before running it.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from paceline.surfaces.cli import efforts, sessions
 
 #: What the demo imports beyond the base install.
 NEEDS = ("tensorflow", "pyarrow", "jinja2", "scipy")
-#: The extra that brings all of it.
+#: The extra that installs all of them.
 EXTRA = "demo"
-#: The package of the example that it shows.
+#: The package of the example that the demo runs.
 _EXAMPLE = "paceline.examples.clicks"
-#: A table of three million rows: enough for Adam to show what it does to all of them in each step.
+#: The rows of the largest table: enough to make visible what Adam does to every row in each step.
 _LARGEST_TABLE = 3_000_000
-#: Settings that would hide the demo's jobs from the commands that it recommends.
+#: Environment variables that would hide the demo's jobs from the commands that it recommends.
 _ELSEWHERE = ("PACELINE_STORE", "PACELINE_SERVER", "PACELINE_ENGINE")
 INTERRUPTED = 130
 _DID_NOT_SUCCEED = 6
-#: What `paceline tune` calls the search for a better file of the job, and its runs with a number behind it.
+#: The name that `paceline tune` gives the search; its runs have this name with a number appended.
 SEARCH = "clicks-trial"
 
 JOB = """\
@@ -76,12 +75,12 @@ spec:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """How large the demo is.
+    """The size of the demo.
 
     Attributes:
-        rows: to train on.
-        evaluation_rows: to evaluate on.
-        epochs: passes over the rows of the last run.
+        rows: rows to train on.
+        evaluation_rows: rows to evaluate on.
+        epochs: passes over the rows in the last run.
         asked: how much may be run to find a better job file.
     """
 
@@ -93,7 +92,7 @@ class Sizes:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Paths:
-    """Where the demo puts what it makes."""
+    """The files and folders that the demo creates."""
 
     output: Path
 
@@ -137,8 +136,8 @@ class Demo:
     """One run of the demo.
 
     Args:
-        session: of the command line; is set to the state in the output folder.
-        output: the folder for all that is made.
+        session: the session of the command line; the demo points it to the state in the output folder.
+        output: the folder for all created files.
         sizes: see `Sizes`.
         began_at: when the demo began (Unix seconds).
     """
@@ -152,11 +151,11 @@ class Demo:
         self._has_explained = False
 
     def run(self) -> int:
-        """Run it; return its exit code: that of ``paceline run``, 130 when one detached from it.
+        """Run the demo; return its exit code: that of ``paceline run``, or 130 if the job goes on detached.
 
         Raises:
-            InvalidInput: options ask for another place than the output folder.
-            PacelineError: something is not installed, or the data cannot be made.
+            InvalidInput: options name another place than the output folder.
+            PacelineError: a package is not installed, or the data cannot be made.
         """
         self._check()
         paths = self._paths
@@ -178,7 +177,7 @@ class Demo:
         self._session.home_option = str(self._paths.state)
 
     def _make_data(self) -> None:
-        """Make the data, or take those that are there."""
+        """Generate the data unless it is there already."""
         command = (
             sys.executable, "-m", f"{_EXAMPLE}.generate", "--output", str(self._paths.data),
             "--train-rows", str(self._sizes.rows), "--evaluation-rows", str(self._sizes.evaluation_rows),
@@ -220,7 +219,7 @@ class Demo:
             measured=self._explain,
         )
         if self._seconds_to_first_cause is None and not self._has_explained:
-            # All trials were made by a demo before.
+            # An earlier demo has made all trials.
             self._explain()
             if self._has_cause():
                 self._note_cause()
@@ -230,7 +229,7 @@ class Demo:
         self._paceline("why", f"{SEARCH}-0")
 
     def _has_cause(self) -> bool:
-        """Whether there is a reason why the job as it came is no faster."""
+        """Whether a cause was found that slows down the original job."""
         from paceline.services.observing import recordings
 
         with composition.opened(composition.find_home(self._paths.state)) as jobs:
@@ -267,14 +266,14 @@ class Demo:
         return code or reported
 
     def _free_name(self) -> str:
-        """Return the name of this run: clicks, or clicks-2 when that one is there."""
+        """Return the name of this run: clicks, or clicks-2 if clicks is taken, and so on."""
         from paceline.model.jobs import run_names
 
         with composition.opened(composition.find_home(self._paths.state)) as jobs:
             return run_names.free_name("clicks", jobs.store.run_names_like("clicks"))
 
     def _join(self, search: Path) -> None:
-        """Put what came out of the trials, and the demo's own times, into the numbers of the run."""
+        """Add the results of the trials, and the demo's own times, to the numbers of the run."""
         found = json.loads(search.read_text(encoding="utf-8"))
         run = json.loads(self._paths.result.read_text(encoding="utf-8"))
         added = {key: value for key, value in found.items() if key not in ("apiVersion", "kind", "name")}
@@ -288,7 +287,7 @@ class Demo:
         search.unlink()
 
     def _conclude(self, name: str) -> None:
-        """Print what came out of it, and what one wants to do next."""
+        """Print the results, and what to try next."""
         paths = self._paths
         result = json.loads(paths.result.read_text(encoding="utf-8"))
         self._say("")
@@ -310,7 +309,7 @@ class Demo:
             self._say(f"  {what:<22}{command}")
 
     def _shown(self, verb: str, *arguments: str) -> str:
-        """Return a command line of Paceline as one types it."""
+        """Return a Paceline command line as a user types it."""
         return shlex.join(["paceline", verb, "--home", str(self._paths.state), *arguments])
 
     def _paceline(self, verb: str, *arguments: str) -> int:
@@ -329,7 +328,7 @@ class Demo:
 
 
 def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
-    """Return the numbers of a run as people read them: what, and its value."""
+    """Return the numbers of a run for display: pairs of a label and its value."""
     from paceline.surfaces.reports import texts
 
     auc, best = result["auc"], result["best_auc"]
@@ -351,7 +350,7 @@ def lines(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
 
 
 def _balance(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
-    """Return how even the load on parameter servers is; nothing if there are not several."""
+    """Return how even the load on parameter servers is; nothing if there are fewer than two."""
     from paceline.surfaces.reports import texts
 
     roles = [ReplicaId.parse(one["replica"]).role for one in result["replicas"]]

@@ -1,4 +1,4 @@
-"""The options that say how much may be run to find a better job file."""
+"""The options that limit how much may be run to find a better job file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TuneEffort:
-    """What the options say.
+    """The values of the options.
 
     Attributes:
-        trials: the job as it is among them; None: none are to be made.
-        seconds: that each is measured.
-        pairs: runs of the best one beside the job as it is.
-        examples: from how many both learn; None: that follows from the rest.
-        again: whether what was found before does not count.
+        trials: the number of trials, including the unchanged job; None: no trials.
+        seconds: how long each trial is measured.
+        pairs: how often the best job file and the unchanged job are run in turn.
+        examples: the number of examples that both learn from; None: it follows from the other values.
+        again: whether to ignore the results of an earlier search.
     """
 
     trials: int | None
@@ -34,14 +34,14 @@ class TuneEffort:
 
     @property
     def times(self) -> TrialTimes:
-        """Return how long a trial takes; one that is measured for a short time settles for a shorter one."""
+        """The durations of a trial; a trial that is measured for a short time also settles for less time."""
         from paceline.services.studying.trials import TrialTimes
 
         settle_seconds = min(TrialTimes().settle_seconds, self.seconds / 2)
         return TrialTimes(window_seconds=self.seconds, settle_seconds=settle_seconds)
 
     def effort(self, trials: int) -> Effort:
-        """Return how much may be run when so many trials may be made."""
+        """Return how much may be run with a number of trials."""
         from paceline.services.studying.tunings import Effort
 
         return Effort(
@@ -50,7 +50,7 @@ class TuneEffort:
 
 
 def options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options that say how much may be run, as its argument ``asked``."""
+    """Give a verb the options that limit how much may be run, as its argument ``asked``."""
 
     @click.option(
         "--trials", type=click.IntRange(2, 1000), metavar="N",

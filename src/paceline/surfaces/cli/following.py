@@ -1,4 +1,4 @@
-"""Following a job to its end, with a terminal or without, also when its supervisor dies."""
+"""Following a job to its end, with or without a terminal; the job is resumed if its supervisor dies."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
 
 FRAME_SECONDS = 1.0
-#: Without a terminal, progress is told this often.
+#: Without a terminal, progress is shown this often.
 LINE_SECONDS = 10.0
-#: A job whose supervisor dies more often is not brought back again.
+#: A job whose supervisor dies more often is not resumed again.
 MAX_RESUMES = 3
-#: Events of each replica of each job, which say little; facts are for rules and for ``describe``.
+#: Events that are not shown: starts of replicas say little, and facts are for rules and for ``describe``.
 UNTOLD = ("started", FACT)
 
 
 class Follower:
-    """Looks at a job again and again until it has ended.
+    """Looks at a job repeatedly until it has ended.
 
     Args:
-        session: for what is said.
-        jobs: where the job is.
+        session: shows the messages.
+        jobs: the jobs that include it.
         name: the job.
     """
 
@@ -83,7 +83,7 @@ class Follower:
                 f"its last words are in {self._jobs.get(self._name).directory}/supervisor.log",
             )
         self._resumes += 1
-        with contextlib.suppress(Conflict):  # Another process has brought it back.
+        with contextlib.suppress(Conflict):  # Another process has resumed the job.
             self._jobs.resume(self._name)
         self._say(f"the supervisor of {self._name} died; another one has taken over")
 
@@ -124,7 +124,7 @@ def event_line(event: JobEvent) -> str:
 
 @contextlib.contextmanager
 def detaching(session: sessions.CliSession, name: str) -> Iterator[None]:
-    """Let Ctrl-C end the watching, not the job."""
+    """Let Ctrl-C end the watching instead of the job."""
     try:
         yield
     except KeyboardInterrupt:

@@ -24,7 +24,7 @@ class PacelineGroup(click.Group):
         return list(catalogue.VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a verb; None when there is no such verb."""
+        """Load a verb; None: there is no such verb."""
         verb = catalogue.VERBS.get(cmd_name)
         if verb is None:
             return None
@@ -34,7 +34,7 @@ class PacelineGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the verb; one that does not exist brings the names that come near."""
+        """Find the verb; the error for an unknown verb suggests similar names."""
         known = args[0] in catalogue.VERBS or args[0].startswith("-") or ctx.resilient_parsing
         if not known:
             raise click.exceptions.NoSuchCommand(args[0], possibilities=catalogue.VERBS, ctx=ctx)
@@ -50,13 +50,13 @@ class PacelineGroup(click.Group):
         return verbs + click.Command.shell_complete(self, ctx, incomplete)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs, section by section."""
+        """Write the verbs by section."""
         for section, verbs in catalogue.sections().items():
             with formatter.section(section):
                 formatter.write_dl([(verb.name, verb.summary) for verb in verbs], col_max=12, col_spacing=2)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what the exit codes say."""
+        """Write the meanings of the exit codes."""
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), what) for code, what in catalogue.EXIT_CODES])
         formatter.write("\nStart with: paceline demo, or paceline init --example clicks\n")
@@ -69,7 +69,7 @@ class PacelineGroup(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> NoReturn:
-        """Run a command line and exit with its code; errors meant for people have no traceback."""
+        """Run a command line and exit with its code; errors meant for users have no traceback."""
         session = sessions.CliSession()
         try:
             code = super().main(

@@ -1,4 +1,4 @@
-"""Reading the job file that a verb was given."""
+"""Reading the job file that a verb gets as an argument."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 def read(file: str) -> tuple[JobFile, Path]:
-    """Return a job file and the folder that its working directory counts from; ``-`` is stdin.
+    """Return a job file and the folder that its working directory is relative to; ``-`` is stdin.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it is no job file.
+        InvalidInput: the file is no job file.
     """
     from paceline import specs
 
@@ -27,11 +27,11 @@ def read(file: str) -> tuple[JobFile, Path]:
 
 
 def missing_files(job_file: JobFile, base: Path) -> tuple[Finding, ...]:
-    """Return which files of its commands are not there, of a job that is to run on this machine.
+    """Return findings about missing files that a job's commands name, if it is to run on this machine.
 
     Args:
         job_file: the job.
-        base: the folder that its working directory counts from.
+        base: the folder that its working directory is relative to.
     """
     from paceline import linting
 
@@ -39,7 +39,7 @@ def missing_files(job_file: JobFile, base: Path) -> tuple[Finding, ...]:
 
 
 def _is_missing(path: str) -> bool:
-    """Whether there certainly is no file: one that may not be looked at may be there."""
+    """Whether a file certainly does not exist: one that this process may not look at may exist."""
     try:
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):

@@ -33,6 +33,6 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line of this process."""
-    # What imports make stays; looking through it again and again costs a tenth of the start-up.
+    # Objects that imports create stay alive; collecting them repeatedly costs a tenth of the start-up time.
     gc.set_threshold(GARBAGE_THRESHOLD)
     cli.main()

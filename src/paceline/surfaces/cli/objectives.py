@@ -1,4 +1,4 @@
-"""The options that say what is asked of a job."""
+"""The options that state the objective of tuning a job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 
 
 def options(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a verb the options that say what is asked for, as its argument ``objective``."""
+    """Give a verb the options that state the objective, as its argument ``objective``."""
 
     @click.option(
         "--goal", type=click.Choice(["fastest", "cheapest"]), default="fastest", show_default=True,

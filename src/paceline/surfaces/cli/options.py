@@ -1,4 +1,4 @@
-"""Options and arguments that several verbs share; one meaning everywhere."""
+"""Options and arguments that several verbs share; each has the same meaning everywhere."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 
 
 
 def cluster_options(function: F) -> F:
-    """Add the options that say which cluster is meant."""
+    """Add the options that name the cluster and the namespace."""
     for option in (
         click.option(
             "-n", "--namespace", expose_value=False, callback=_remember("namespace_option"),
@@ -40,7 +40,7 @@ def cluster_options(function: F) -> F:
 
 
 def identity_options(function: F) -> F:
-    """Add the options that say in whose name a cluster is asked."""
+    """Add the options that name the user and the groups to impersonate on a cluster."""
     for option in (
         click.option(
             "--as-group", metavar="GROUP", multiple=True, expose_value=False,
@@ -56,7 +56,7 @@ def identity_options(function: F) -> F:
 
 
 def engine_options(function: F) -> F:
-    """Add the options that say where jobs are, for verbs that are about any of these places."""
+    """Add the options that say where jobs are, for verbs that work with jobs in any place."""
     for option in (
         click.option(
             "--server", metavar="URL", expose_value=False, callback=_remember("server_option"),
@@ -74,7 +74,7 @@ def engine_options(function: F) -> F:
 
 
 def verb(name: str) -> Callable[[Callable[Concatenate[sessions.CliSession, P], R]], click.Command]:
-    """Make a verb of a function: its first argument is the session, its docstring the help."""
+    """Make a verb of a function: its first argument is the session, and its docstring the help."""
 
     def made(function: Callable[Concatenate[sessions.CliSession, P], R]) -> click.Command:
         @functools.wraps(function)
@@ -90,7 +90,7 @@ def verb(name: str) -> Callable[[Callable[Concatenate[sessions.CliSession, P], R
 
 
 def shared_options(function: F) -> F:
-    """Add the options that stand before or behind any verb."""
+    """Add the options that may stand before or after any verb."""
     for option in (
         click.option(
             "-q", "--quiet", is_flag=True, expose_value=False, callback=_remember("quiet"),
@@ -125,13 +125,13 @@ def _session(ctx: click.Context) -> sessions.CliSession:
 def complete_job_names(
     ctx: click.Context, _parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
-    """Return the jobs of the home whose names begin so, the newest first.
+    """Return the jobs of the home whose names begin with the incomplete text, the newest first.
 
-    Each run has a folder, so the database, half a second of imports, is not needed.
+    Each run has a folder, so this needs no database, whose imports take half a second.
     """
     session = _session(ctx)
     runs = session.home.runs
-    if session.server is not None:  # To ask it takes longer than a Tab may.
+    if session.server is not None:  # A request takes too long for a completion.
         return []
     try:
         folders = [(folder.stat().st_mtime, folder.name) for folder in runs.iterdir()]
@@ -169,7 +169,7 @@ selector_option = click.option(
 
 
 def names_argument(function: F) -> F:
-    """Add what says which jobs are meant: their names, or a label selector."""
+    """Add the names of jobs as arguments, and the option for a label selector."""
     names = click.argument("names", metavar="[NAME...]", nargs=-1, shell_complete=complete_job_names)
     return names(selector_option(function))
 
@@ -188,7 +188,7 @@ def output_option(*formats: str) -> Callable[[F], F]:
 
 
 class Address(click.ParamType[tuple[str | None, int]]):
-    """A port, with the host that it is opened on or none."""
+    """A port, with or without the host to listen on."""
 
     name = "address"
 
@@ -254,5 +254,5 @@ SIZE = Size()
 
 
 def role_type() -> click.Choice[str]:
-    """Return the choice of roles; written out, so that no model is loaded for the help."""
+    """Return the choice of roles; they are written out, so that the help needs no model classes."""
     return click.Choice(["ps", "worker", "chief", "evaluator"])

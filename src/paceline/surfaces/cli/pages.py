@@ -1,4 +1,4 @@
-"""The page ``docs/cli.md``, made from the commands: ``python -m paceline.surfaces.cli.pages [FILE]``."""
+"""Generates the page ``docs/cli.md`` from the commands: ``python -m paceline.surfaces.cli.pages [FILE]``."""
 
 from __future__ import annotations
 

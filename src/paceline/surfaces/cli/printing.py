@@ -1,4 +1,4 @@
-"""How values reach stdout: documents for programs, renderables for people."""
+"""Output on stdout: documents for programs, renderables for people."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console of rich; it has no colours when the stream is no terminal or NO_COLOR is set."""
+    """Return a rich console; it has no colours if the stream is no terminal or NO_COLOR is set."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -28,7 +28,7 @@ def width(*, wide: bool = False) -> int | None:
 
 
 def show(renderable: RenderableType) -> None:
-    """Print something made for people; what is wider than the terminal goes on as it is."""
+    """Print a renderable for people; lines wider than the terminal are not cut."""
     console().print(renderable, soft_wrap=True)
 
 
@@ -43,7 +43,7 @@ def emit(document: Mapping[str, Any], output: str) -> None:
 
 
 def emit_all(objects: Sequence[Mapping[str, Any]], output: str) -> None:
-    """Print objects of Kubernetes: YAML documents, or a ``List`` as JSON."""
+    """Print Kubernetes objects: YAML documents, or a ``List`` as JSON."""
     if output == "json":
         emit({"apiVersion": "v1", "kind": "List", "items": list(objects)}, output)
         return
@@ -54,20 +54,20 @@ def emit_all(objects: Sequence[Mapping[str, Any]], output: str) -> None:
 
 
 class Screen:
-    """A place on the terminal where each picture takes the place of the one before, and lines go above it.
+    """An area of the terminal in which each picture replaces the one before, with lines of text above it.
 
-    Lines for stderr must come through ``say`` while it is there, or the picture would be drawn over them.
+    While it exists, lines for stderr must go through ``say``: otherwise the picture is drawn over them.
     """
 
     def __init__(self, live: Live) -> None:
         self._live = live
 
     def show(self, renderable: RenderableType) -> None:
-        """Show a picture."""
+        """Replace the picture."""
         self._live.update(renderable, refresh=True)
 
     def say(self, text: str) -> None:
-        """Put a line above the picture."""
+        """Print a line above the picture."""
         self._live.console.print(text)
 
 
@@ -76,7 +76,8 @@ def screen(*, whole: bool) -> Iterator[Screen]:
     """Give a screen.
 
     Args:
-        whole: whether to take the whole terminal and give it back in the end; else the last picture goes.
+        whole: whether to take the whole terminal and restore it at the end; otherwise the last picture is
+            erased at the end.
     """
     from rich.live import Live
 
@@ -87,5 +88,5 @@ def screen(*, whole: bool) -> Iterator[Screen]:
 
 
 def is_terminal() -> bool:
-    """Whether people look at stdout."""
+    """Whether stdout is a terminal."""
     return sys.stdout.isatty()

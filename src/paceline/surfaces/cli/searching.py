@@ -1,7 +1,7 @@
-"""What people see while trials run: the cause as soon as it is known, what goes on, and how long it takes.
+"""The display of a search: the first cause as soon as it is known, the present activity, and the time left.
 
-On a terminal one line with a bar says what goes on; in a log a line comes every few seconds. A thread sees
-to that, so nothing that takes long is silent.
+On a terminal a line with a bar shows the activity; in a log a line is written every few seconds. A thread
+writes these lines, so nothing that takes long is silent.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
     from paceline.services.studying.trials import TrialActivity
     from paceline.tuning.estimates import RunCount
 
-#: In a log, what goes on is said this often.
+#: In a log, a line about the activity is written this often.
 LINE_SECONDS = 5.0
-#: On a terminal, it is drawn this often: more would take CPU time from what is measured.
+#: On a terminal, the line is drawn this often: more would take CPU time from the measured job.
 FRAMES_A_SECOND = 2.0
 _BAR_CELLS = 12
 
 
 class Display:
-    """Shows how far a search is.
+    """Shows the progress of a search.
 
     Args:
-        session: for what is said.
-        explain: says why a job is as it is.
-        pairs: that are to prove what comes out of the search.
-        noticed: is called when the first cause of the job as it came has been said.
-        measured: is called when the job as it came was measured, while nothing runs.
+        session: shows the messages.
+        explain: returns the explanation of a run.
+        pairs: the number of pairs of runs that are to prove the result of the search.
+        noticed: called when the first cause of the original job has been shown.
+        measured: called when the original job has been measured, while nothing runs.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Display:
 
     @contextlib.contextmanager
     def shown(self) -> Iterator[Display]:
-        """Show it for as long as this lasts."""
+        """Show the search for the duration of the context."""
         with self._watch, contextlib.ExitStack() as stack:
             if printing.is_terminal() and not self._session.quiet:
                 self._progress = stack.enter_context(_progress())
@@ -79,7 +79,7 @@ class Display:
             yield self
 
     def tell(self, tuning: Tuning, doing: TrialActivity | None) -> None:
-        """Show what goes on in a search (`services.studying.tunings.Tell`)."""
+        """Show the activity of a search (`services.studying.tunings.Tell`)."""
         from paceline.services.studying.trials import MEASURED
         from paceline.tuning import estimates
 
@@ -95,16 +95,16 @@ class Display:
         self._show("" if doing is None else _line(tuning, trial, doing), runs)
 
     def _watch_first(self, trial: Trial, *, trains: bool) -> None:
-        """Say the causes of the job as it came while it runs, as they show.
+        """Show the causes of the original job as they appear while it runs.
 
-        What is said before it trains may be about its start, so it does not count as the first cause.
+        Causes that appear before it trains may be about its start, so none of them counts as the first cause.
         """
         if self._changes is None:
             self._changes = self._watch.enter_context(alerts.watching(self._session, trial.run))
         self._say_causes(self._changes(), counts=trains)
 
     def _explain_first(self, trial: Trial) -> None:
-        """Say the cause of the job as it came when it was measured, if it has not shown before."""
+        """Show the cause of the original job after it was measured, if none was shown before."""
         self._watch.close()
         if trial.outcome is None or not trial.outcome.speed:
             return
@@ -139,7 +139,7 @@ class Display:
             self._session.say(text)
 
     def _repeat(self, ended: threading.Event) -> None:
-        """Say what goes on whenever nothing was said for a while."""
+        """Show the activity whenever nothing was shown for a while."""
         while not ended.wait(LINE_SECONDS / 10):
             with self._lock:
                 text = self._line if time.monotonic() - self._said_at >= LINE_SECONDS else ""
@@ -148,7 +148,7 @@ class Display:
 
     @contextlib.contextmanager
     def _paused(self) -> Iterator[None]:
-        """Leave the terminal to others."""
+        """Let others write to the terminal."""
         with self._lock:
             self._line = ""
         if self._progress is not None:
@@ -159,7 +159,7 @@ class Display:
 
 
 class _Times:
-    """When the runs of a search that is shown began and ended."""
+    """The times at which the runs of a displayed search began and ended."""
 
     def __init__(self) -> None:
         self._first: RunCount | None = None
@@ -167,7 +167,7 @@ class _Times:
         self._began_at = self._run_at = time.monotonic()
 
     def look(self, runs: RunCount) -> None:
-        """Take note of how far the search is."""
+        """Note the progress of the search."""
         if self._first is None:
             self._first, self._began_at = runs, time.monotonic()
         if self._last is None or self._last.done != runs.done:
@@ -175,7 +175,7 @@ class _Times:
         self._last = runs
 
     def left(self, runs: RunCount) -> float | None:
-        """Return how many seconds the search takes at most from now on; None: that is not known yet."""
+        """Return how many more seconds the search takes at most; None: it is not known yet."""
         if self._first is None:
             return None
         passed = self._run_at - self._began_at
@@ -196,7 +196,7 @@ def _progress() -> Progress:
 
 
 def _line(tuning: Tuning, trial: Trial | None, doing: TrialActivity) -> str:
-    """Return what goes on, on one line."""
+    """Return the activity on one line."""
     lead = "" if trial is None or trial.outcome is not None else f"{_name(tuning, trial)}: "
     detail = f", {doing.detail}" if doing.detail else ""
     left = "" if doing.seconds_left is None else f", {doing.seconds_left:.0f} s to go"
@@ -204,7 +204,7 @@ def _line(tuning: Tuning, trial: Trial | None, doing: TrialActivity) -> str:
 
 
 def _result(tuning: Tuning, trial: Trial) -> str:
-    """Return what came out of a trial, on one line."""
+    """Return the result of a trial on one line."""
     from paceline.surfaces.views import tunings as views
 
     speed = trial.outcome.speed if trial.outcome else 0.0

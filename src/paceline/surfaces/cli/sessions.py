@@ -1,4 +1,4 @@
-"""What one command line knows: which home, cluster or server it is about, and how much it may say."""
+"""The context of one command line: its home, cluster or server, and how much it may print."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
     from paceline.surfaces.client.server_jobs import ServerJobs
 
 
-#: Verbs that are the same wherever the jobs are.
+#: Verbs that work the same wherever the jobs are.
 _NOT_ABOUT_JOBS = ("demo", "explain", "init", "lint", "render", "convert", "schema", "completion", "version")
-#: A line of a job file as its errors show it, and the caret below.
+#: A line of a job file as shown in an error, and the caret below it.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 
 
 @contextlib.contextmanager
 def needing(what: str, extra: str, *modules: str) -> Iterator[None]:
-    """Say which extra to install when a module of it is not there.
+    """Name the extra to install if one of its modules is not installed.
 
     Args:
-        what: what needs it, such as ``a trace``.
+        what: the feature that needs it, such as ``a trace``.
         extra: the extra.
-        modules: its modules that are imported within.
+        modules: modules of the extra that the context imports.
 
     Raises:
-        PacelineError: one is not installed.
+        PacelineError: one of the modules is not installed.
     """
     try:
         yield
@@ -59,16 +59,16 @@ def needing(what: str, extra: str, *modules: str) -> Iterator[None]:
 
 
 def is_job(name: str) -> bool:
-    """Whether what a command line names is a job, not a file: a job's name has no dot in it."""
+    """Whether a name on the command line is a job's, not a file's: a job's name has no dot or slash."""
     return "." not in name and "/" not in name
 
 
 def recording(name: str) -> Recording | None:
-    """Return the recording of the file that NAME is; None: it is a job's name.
+    """Return the recording in the file called ``name``; None: it is the name of a job.
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: it is no recording.
+        InvalidInput: the file is no recording.
     """
     if is_job(name):
         return None
@@ -94,41 +94,41 @@ class CliSession:
 
     @property
     def home(self) -> Home:
-        """Return the home that options and environment name."""
+        """The home that options and environment name."""
         return composition.find_home(self.home_option, self.store_option)
 
     @property
     def server(self) -> str | None:
-        """Return the address of the server that is asked; None: jobs are at hand."""
+        """The address of the server to ask; None: the jobs are accessed directly."""
         return composition.find_server(self.server_option, self.engine_option, os.environ)
 
     @property
     def on_cluster(self) -> bool:
-        """Whether this is about a Kubernetes cluster, not about this machine or a server."""
+        """Whether the command line is about a Kubernetes cluster, not about this machine or a server."""
         engine = self.engine_option or os.environ.get("PACELINE_ENGINE")
         return self.server is None and engine == "kubernetes"
 
     @property
     def is_here(self) -> bool:
-        """Whether this is about jobs of this machine."""
+        """Whether the command line is about jobs of this machine."""
         return self.server is None and not self.on_cluster
 
     def without_server(self, what: str, instead: str) -> None:
-        """Let something go on that only works where the jobs are.
+        """Check that no server is named, for an operation that works only where the jobs are.
 
         Args:
-            what: what it is, as a sentence goes on with ``is not done through a server``.
-            instead: what to do.
+            what: the operation, as the subject of ``is not done through a server``.
+            instead: what to do instead.
 
         Raises:
-            InvalidInput: a server is to be asked.
+            InvalidInput: a server is named.
         """
         if self.server is not None:
             raise InvalidInput(f"{what} is not done through a server ({self.server})", instead)
 
     @contextlib.contextmanager
     def jobs(self) -> Iterator[LifeCycle]:
-        """Give what can be done with the jobs of the home, of the cluster, or of the server."""
+        """Give the life cycle of the jobs of the home, of the cluster, or of the server."""
         if self.server is not None:
             with self._server_jobs() as served:
                 yield served
@@ -158,11 +158,11 @@ class CliSession:
             yield jobs
 
     def studies(self) -> contextlib.AbstractContextManager[Store]:
-        """Give the store that has the studies of the home, of jobs of a cluster, too."""
+        """Give the store with the studies of the home, including studies of jobs on a cluster."""
         return composition.opened_store(self.home)
 
     def measured(self, name: str) -> Recording:
-        """Return what is known of a job, in longer intervals if it is much, or the recording of a file.
+        """Return the recording of a job, in longer intervals if it is large, or the recording in a file.
 
         Raises:
             NotFound: there is no such job or file.
@@ -177,7 +177,7 @@ class CliSession:
         return found
 
     def cluster(self) -> contextlib.AbstractContextManager[ClusterJobs]:
-        """Give what can be done with the jobs of the cluster."""
+        """Give the life cycle of the cluster's jobs."""
         return composition.opened_cluster(
             self.context_option,
             self.namespace_option,
@@ -191,15 +191,15 @@ class CliSession:
     def listing(
         self, *, everywhere: bool = False
     ) -> Iterator[Callable[[], tuple[list[RunSummary], set[str]]]]:
-        """Give a function that reads all runs, the newest first, and the names of those that are lost.
+        """Give a function that reads all runs, the newest first, and the names of the lost ones.
 
-        It loads less than `jobs`.
+        It loads fewer modules than `jobs`.
 
         Args:
-            everywhere: of all namespaces of the cluster.
+            everywhere: whether to read the runs of all namespaces of the cluster.
 
         Raises:
-            InvalidInput: this machine has no namespaces.
+            InvalidInput: ``everywhere`` is set for a server, or for this machine, which has no namespaces.
         """
         if self.server is not None:
             if everywhere:
@@ -224,12 +224,12 @@ class CliSession:
             yield read
 
     def say(self, text: str) -> None:
-        """Tell something on stderr."""
+        """Print a message on stderr unless the session is quiet."""
         if not self.quiet:
             click.echo(text, err=True)
 
     def suggest(self, *commands: str) -> None:
-        """Name the commands that are useful next, other than the given one."""
+        """Print commands that are useful next, without the present one."""
         given = click.get_current_context().info_name
         others = [self.addressed(command) for command in commands if command.split()[1] != given]
         room = shutil.get_terminal_size().columns if sys.stderr.isatty() else None
@@ -243,7 +243,7 @@ class CliSession:
             self.say(line)
 
     def addressed(self, text: str) -> str:
-        """Put the options that say where jobs are into the commands within a text that are about jobs."""
+        """Add the options that say where jobs are to the commands in a text that are about jobs."""
         options = ""
         if self.home_option:
             options += f" --home {shlex.quote(self.home_option)}"
@@ -258,7 +258,7 @@ class CliSession:
         return re.sub(about_jobs, f"paceline{options} ", text) if options else text
 
     def complain(self, error: PacelineError) -> None:
-        """Show an error, with its hint for the home that this is about."""
+        """Print an error; the commands in its hint get the options of this session."""
         complain(error.message, None if error.hint is None else self.addressed(error.hint))
 
     def chosen(
@@ -272,13 +272,13 @@ class CliSession:
         """Return the jobs that a command line names, or selects by labels.
 
         Args:
-            jobs: where they are.
-            names: their names.
-            labels: selectors that all have to hold.
-            wanted: says of a selected job whether the verb is for it at all.
+            jobs: the jobs to select from.
+            names: the names of jobs.
+            labels: selectors that all have to match.
+            wanted: whether the verb applies to a selected job.
 
         Raises:
-            InvalidInput: it does neither, or both.
+            InvalidInput: the command line has neither names nor selectors, or both.
         """
         if bool(names) is bool(labels):
             both = "name jobs or select them, not both" if names else "which jobs?"
@@ -295,9 +295,9 @@ class CliSession:
         return tuple(found)
 
     def each(self, names: Iterable[str], action: Callable[[str], None]) -> None:
-        """Do something with each of several jobs; one that fails does not keep the others from it.
+        """Apply an action to each of several jobs; an error for one does not stop the others.
 
-        Exits with the code of the first that failed.
+        Exits with the code of the first error.
         """
         codes = []
         for name in dict.fromkeys(names):
@@ -316,7 +316,7 @@ def _listed(jobs: ServerJobs) -> tuple[list[RunSummary], set[str]]:
 
 
 def complain(message: str, hint: str | None) -> None:
-    """Show an error on stderr."""
+    """Print an error on stderr."""
     colours = not os.environ.get("NO_COLOR")
     label = click.style("error:", fg="red", bold=True) if colours else "error:"
     click.echo(f"{label} {_wrapped(message)}", err=True)
@@ -326,7 +326,7 @@ def complain(message: str, hint: str | None) -> None:
 
 
 def _wrapped(text: str) -> str:
-    """Return text with lines that fit a terminal; lines of a file that are shown stay as they are."""
+    """Return text wrapped to the width of the terminal; shown lines of a file stay unchanged."""
     if not sys.stderr.isatty():
         return text
     import textwrap
@@ -337,7 +337,7 @@ def _wrapped(text: str) -> str:
         if _EXCERPT.match(line):
             lines.append(line)
             continue
-        # The first line stands behind its label.
+        # The first line follows the label.
         indent = " " * len("error: ") if number == 0 else ""
         wrapped = textwrap.wrap(
             line, width, initial_indent=indent, subsequent_indent="  ", break_on_hyphens=False,
@@ -349,7 +349,10 @@ def _wrapped(text: str) -> str:
 
 @contextlib.contextmanager
 def late_interrupts() -> Iterator[Callable[[], bool]]:
-    """Hold Ctrl-C back while something must not stop half-way; gives whether it was pressed."""
+    """Hold Ctrl-C back during an action that must not stop half-way.
+
+    It gives a function that returns whether Ctrl-C was pressed.
+    """
     pressed = False
 
     def note(_signal: int, _frame: object) -> None:

@@ -1,4 +1,4 @@
-"""What ``--for`` of ``paceline wait`` takes; nothing of the services is loaded before there is a job."""
+"""The values of ``--for`` of ``paceline wait``; no service is loaded before there is a job."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ KINDS = (*PHASES, "step", "finding")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class WaitGoal:
-    """What jobs are waited for.
+    """The goal that jobs are to reach.
 
     Attributes:
         kind: one of ``KINDS``.
-        step: for a step: which, or how many further ones.
-        is_further: for a step: whether it counts from now.
-        codes: for a finding: any of these; empty: any at all.
+        step: for a step: its number, or how many further steps.
+        is_further: for a step: whether ``step`` counts from now.
+        codes: for a finding: any of these codes; empty: any finding.
     """
 
     kind: str
@@ -33,10 +33,10 @@ class WaitGoal:
     codes: tuple[str, ...] = ()
 
     def condition(self, jobs: LifeCycle, name: str) -> Condition:
-        """Return when a job has reached it.
+        """Return the condition that tells whether a job has reached the goal.
 
         Args:
-            jobs: where the job is.
+            jobs: the jobs that include it.
             name: the job.
         """
         from paceline.services.observing import wait_conditions
@@ -73,7 +73,7 @@ class GoalType(click.ParamType[WaitGoal]):
         return WaitGoal(kind)
 
     def _code(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the code of the cause that a word names, by its code or its name."""
+        """Return the code of a cause that is given by its code or its name."""
         from paceline.errors import NotFound
         from paceline.surfaces import explanations
 
@@ -88,7 +88,7 @@ class GoalType(click.ParamType[WaitGoal]):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """Return the kinds of goals that begin so."""
+        """Return the kinds of goals that begin with the incomplete text."""
         words = (*PHASES, "step=", "finding", "finding=")
         return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 

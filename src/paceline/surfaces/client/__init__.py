@@ -1,5 +1,5 @@
-"""The client of a server (`surfaces.web`): its jobs, as those of a home or of a namespace are used.
+"""The client of a server (`surfaces.web`), whose jobs are used like those of a home or a namespace.
 
-``connections`` sends requests, ``refusals`` makes errors of what is refused, ``readings`` makes values of
-documents; `server_jobs.ServerJobs` is what the verbs and the Python API are given.
+``connections`` sends requests, ``refusals`` turns refusals into errors, ``readings`` turns documents into
+values; the verbs and the Python API use `server_jobs.ServerJobs`.
 """

@@ -1,8 +1,8 @@
-"""Requests to a server: with the token, made again where that changes nothing, answers within limits.
+"""Sends requests to a server, with the token, safe retries and limited answers.
 
-What only asks is made again when the connection breaks or the server says that it is not able to just now; so
-is a submit, which has a key by which the server knows it again. Anything else is made again only when it
-cannot have arrived.
+A request that only reads is repeated if the connection breaks or the server is temporarily unable to answer.
+So is a submission, because it has a key by which the server recognises it. Any other request is repeated only
+if the server cannot have processed it.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Params = Mapping[str, str | int | float | bool | list[str] | None]
 
 PREFIX = "/api/v1"
 CONNECT_SECONDS, READ_SECONDS = 5.0, 180.0
-#: A server that is started again answers within that: two minutes.
+#: A restarted server answers within the sum of these pauses, two minutes.
 PAUSES_SECONDS = (0.25, 0.5, 1.0, 2.0, *(30 * (4.0,)))
-#: A document is no larger; recordings and files of traces go into files.
+#: The largest document; recordings and traces are written to files.
 MOST_BYTES = 256 << 20
 MOST_FILE_BYTES = 4 << 30
 _BUSY = (
     HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE,
     HTTPStatus.GATEWAY_TIMEOUT,
 )  # fmt: skip
-#: Clocks that differ less are taken for the same: the server tells full seconds.
+#: Clocks that differ by less count as equal, because the server's header has whole seconds.
 CLOCK_SECONDS = 2.0
 
 
 class _Busy(Exception):
-    """The server is not able to answer just now."""
+    """The server is temporarily unable to answer."""
 
     def __init__(self, error: PacelineError, status: int) -> None:
         super().__init__(error.message)
@@ -49,12 +49,12 @@ class _Busy(Exception):
 
 
 class ServerConnection:
-    """A server that is asked.
+    """A connection to a server.
 
     Args:
-        client: sends requests, with the address and the token of the server.
-        namespace: of its cluster, that is asked about; None: its own.
-        pauses_seconds: how long to wait before a request is made again, each time.
+        client: the HTTP client, with the address and the token of the server.
+        namespace: the namespace of the server's cluster; None means the server's default.
+        pauses_seconds: the pause before each repetition of a request.
     """
 
     def __init__(
@@ -66,63 +66,65 @@ class ServerConnection:
     ) -> None:
         self._client, self._namespace, self._pauses_seconds = client, namespace, pauses_seconds
         self._has_answered = False
-        #: By how much the clock of the server is ahead of the one here.
+        #: How far the clock of the server is ahead of the local clock.
         self.ahead_seconds = 0.0
 
     @property
     def url(self) -> str:
-        """Return the address of the server."""
+        """The address of the server."""
         return str(self._client.base_url).rstrip("/")
 
     @property
     def is_overheard(self) -> bool:
-        """Whether others on the way can read what is sent."""
+        """Whether third parties on the network can read the requests."""
         return self._client.base_url.scheme == "http" and not is_loopback(self._client.base_url)
 
     def get(self, path: str, **params: Any) -> Any:
         """Return a document.
 
         Raises:
-            PacelineError: what the server says.
-            SourceError: it does not answer, or not as a server of Paceline does.
+            PacelineError: the server refuses; the error is the server's.
+            SourceError: the server does not answer, or is not a Paceline server.
         """
         return self._asked("GET", path, _document, params=params)
 
     def text(self, path: str) -> str:
-        """Return a text; raises as ``get`` does."""
+        """Return a text; raises the same errors as ``get``."""
         return self._asked("GET", path, _read).decode(errors="replace")
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
-        """Ask for a change; return what it is about.
+        """Request a change, and return the document that the server answers with.
 
         Args:
-            path: of the operation.
-            body: of the request.
-            key: by which the server knows the request again; so it can be made again.
+            path: the path of the operation.
+            body: the body of the request.
+            key: a key by which the server recognises a repetition, so that the request can be repeated.
 
         Raises:
-            PacelineError: as ``get``.
+            PacelineError: as for ``get``.
         """
         headers = {} if key is None else {"Idempotency-Key": key}
         return self._asked("POST", path, _document, body=body, headers=headers, again=key is not None)
 
     def delete(self, path: str, **params: Any) -> None:
-        """Remove something; raises as ``get`` does."""
+        """Request a deletion; raises the same errors as ``get``."""
         self._asked("DELETE", path, _read, params=params, again=False)
 
     def upload(self, path: str, source: Path, **params: Any) -> Any:
-        """Give the server a file; return what it is about then. Raises as ``get`` does.
+        """Send a file, and return the document that the server answers with.
 
         Raises:
+            PacelineError: as for ``get``.
             OSError: the file cannot be read.
         """
         with source.open("rb") as file:
             return self._asked("POST", path, _document, params=params, content=file, again=False)
 
     def download(self, path: str, target: Path, **params: Any) -> None:
-        """Write what the server gives into a file; raises as ``get`` does.
+        """Write the server's answer into a file.
 
         Raises:
+            PacelineError: as for ``get``.
             OSError: the file cannot be written.
         """
 
@@ -145,23 +147,25 @@ class ServerConnection:
         headers: Mapping[str, str] | None = None,
         again: bool = True,
     ) -> T:
-        """Make a request, again if it may be, and return what is taken of the answer."""
+        """Send a request, repeat it if that is safe, and return what ``take`` makes of the answer."""
         given = {name: value for name, value in (params or {}).items() if value is not None}
         if self._namespace is not None:
             given["namespace"] = self._namespace
         pauses = iter(self._pauses_seconds)
         while True:
+            if content is not None:
+                content.seek(0)  # An earlier try may have read it.
             try:
                 return self._once(
                     method, path, take, params=given, json=body, content=content, headers=headers
                 )
             except _Busy as busy:
-                # Of too many requests none was looked at.
+                # A server with too many requests has not processed this one.
                 may = again or busy.status == HTTPStatus.TOO_MANY_REQUESTS
                 error, cause = busy.error, None
             except httpx2.TransportError as broken:
                 never_sent = isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
-                # Who has just been given a wrong address wants to be told at once.
+                # Without an answer so far the address may be wrong, which the user should learn at once.
                 may = (again or never_sent) and self._has_answered
                 error, cause = self._broken(broken, may_be_done=not again and not never_sent), broken
             pause = next(pauses, None) if may else None
@@ -187,7 +191,7 @@ class ServerConnection:
         return SourceError(f"{self.url} does not answer: {refusals.shown(said)}", hint)
 
     def _compare_clocks(self, date: str | None) -> None:
-        with contextlib.suppress(TypeError, ValueError):  # It tells none.
+        with contextlib.suppress(TypeError, ValueError):  # The answer has no date.
             ahead = email.utils.parsedate_to_datetime(date or "").timestamp() - time.time()
             self.ahead_seconds = ahead if abs(ahead) > CLOCK_SECONDS else 0.0
 
@@ -223,15 +227,16 @@ def _otherwise(answer: httpx2.Response) -> SourceError:
 
 @contextlib.contextmanager
 def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iterator[ServerConnection]:
-    """Give a connection to a server.
+    """Yield a connection to a server.
 
     Args:
-        url: where its page is.
-        token: that says who asks; None: the server knows it otherwise, or answers that it does not.
-        namespace: of its cluster.
+        url: the address of the server's page.
+        token: the token that identifies the user; without one, the server identifies the user otherwise or
+            refuses.
+        namespace: the namespace of the server's cluster.
 
     Raises:
-        InvalidInput: the address or the token cannot be one.
+        InvalidInput: the address or the token is malformed.
     """
     base = address(url)
     if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
@@ -240,7 +245,7 @@ def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iter
         )
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
-    # What is on this machine is not asked for through a proxy.
+    # Requests to this machine do not go through a proxy.
     client = httpx2.Client(base_url=base, headers=headers, timeout=timeout, trust_env=not is_loopback(base))
     with client:
         yield ServerConnection(client, namespace=namespace)
@@ -250,7 +255,8 @@ def address(url: str) -> httpx2.URL:
     """Return the address of a server.
 
     Raises:
-        InvalidInput: it is none, or says who asks, which would be seen in many places.
+        InvalidInput: the address is malformed, or contains credentials or a query, which many logs would
+            show.
     """
     hint = "such as http://127.0.0.1:8470; paceline serve prints it"
     try:
@@ -267,7 +273,7 @@ def address(url: str) -> httpx2.URL:
 
 
 def is_loopback(url: httpx2.URL) -> bool:
-    """Whether an address is one of this machine alone."""
+    """Return whether an address is a loopback address."""
     try:
         return ipaddress.ip_address(url.host).is_loopback
     except ValueError:

@@ -1,6 +1,6 @@
-"""Values of the model, of the documents that a server answers with (`surfaces.documents`).
+"""Converts the documents of a server (`surfaces.documents`) to values of the model.
 
-What a document has beyond that comes from a newer server, and is left out.
+Unknown keys of a document come from a newer server and are ignored.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ LOST = "lost"
 
 @contextlib.contextmanager
 def understanding(what: str) -> Iterator[None]:
-    """Say that a document is not what this Paceline knows.
+    """Raise an error that names the document if its reading, within the block, fails.
 
     Args:
-        what: what it is about, such as ``a job``.
+        what: the subject of the document, such as ``a job``.
 
     Raises:
-        SourceError: within, something is missing or is something else.
+        SourceError: a key of the document is missing, or a value has the wrong form.
     """
     try:
         yield
@@ -52,10 +52,10 @@ def understanding(what: str) -> Iterator[None]:
 
 
 def check_goes_on(before: object, after: object) -> None:
-    """Let a page pass behind which there are others.
+    """Check that the page after this one is a different page.
 
     Raises:
-        ValueError: the next one would be the same again.
+        ValueError: the next page would be the same again.
     """
     if before == after:
         raise ValueError("a page ends where it begins")
@@ -79,7 +79,7 @@ def run(document: Document, source: str) -> Run:
 
 
 def summary(document: Document) -> RunSummary:
-    """Return a run of a list."""
+    """Return the summary of a run in a list."""
     return RunSummary(
         name=document["name"],
         phase=JobPhase(document["last_phase"]),
@@ -119,7 +119,7 @@ def replica(document: Document) -> ReplicaRow:
 
 
 def attempt(name: str) -> tuple[ReplicaId, int]:
-    """Return the attempt of a replica that is named such as ``ps-0.1``."""
+    """Return the replica and attempt of a name such as ``ps-0.1``."""
     of, _, number = name.rpartition(".")
     return ReplicaId.parse(of), int(number)
 
@@ -136,7 +136,7 @@ def event(document: Document) -> JobEvent:
 
 
 def relay(document: Document) -> Relay:
-    """Return a change."""
+    """Return a requested change of a job."""
     moments = {name: instant(document[name]) for name in ("asked_at", "done_at")}
     return _value(Relay, {**document, **moments})
 
@@ -184,7 +184,7 @@ def _part(document: Document) -> CutPart:
 
 
 def snapshot(document: Document, of: Run) -> Snapshot:
-    """Return how a run does."""
+    """Return the snapshot of a run."""
     evaluation = document["evaluation"]
     if evaluation is not None:
         evaluation = _value(EvaluationReport, {**evaluation, "at": instant(evaluation["at"])})
@@ -231,12 +231,12 @@ def fit(document: Document) -> Fit:
 
 
 def situation(document: Document) -> Situation:
-    """Return where a job stands."""
+    """Return the situation of a job."""
     return _value(Situation, document)
 
 
 def instant(text: str | None) -> float | None:
-    """Return Unix seconds; None: that has not happened."""
+    """Return a time as Unix seconds; None if there is none."""
     return None if text is None else _known(text)
 
 
@@ -249,6 +249,6 @@ def _value(kind: type[T], document: Document) -> T:
 
 
 def _fields(kind: Any, document: Document) -> dict[str, Any]:
-    """Return of a document what is a field of a type."""
+    """Return the keys of a document that are fields of a type, with their values."""
     names = {field.name for field in dataclasses.fields(kind)}
     return {name: value for name, value in document.items() if name in names}

@@ -1,4 +1,4 @@
-"""What a server refuses, as the errors that are raised where it runs: with their exit codes and hints."""
+"""Turns a server's refusals into the errors raised at the server, with their exit codes and hints."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline import errors
 from paceline.errors import InvalidInput, NotFound, PacelineError, SourceError
 
 PROBLEM = "application/problem+json"
-#: What the type of a problem begins with that is one of our errors.
+#: The prefix of a problem's type if the problem is an error of `paceline.errors`.
 ERROR_TYPE = "urn:paceline:error:"
 _UPGRADE = "client and server should be of the same version: paceline version"
 _TOKEN = "give the token in PACELINE_TOKEN; of a server on this machine it is in server.token of its --home"
@@ -22,13 +22,13 @@ _STATUSES: dict[int, type[PacelineError]] = {
 
 
 def error(url: str, status: int, media_type: str, body: bytes) -> PacelineError:
-    """Return the error that an answer says.
+    """Return the error that an answer stands for.
 
     Args:
-        url: of the server.
-        status: of HTTP.
-        media_type: of the answer.
-        body: of it.
+        url: the address of the server.
+        status: the HTTP status of the answer.
+        media_type: the media type of the answer.
+        body: the body of the answer.
     """
     problem = _problem(body) if media_type.partition(";")[0].strip() == PROBLEM else None
     if problem is None:
@@ -57,5 +57,5 @@ def _problem(body: bytes) -> dict[str, object] | None:
 
 
 def shown(text: object) -> str:
-    """Return what a server says without anything that a terminal would act on."""
+    """Return a text from a server with all characters escaped that a terminal would act on."""
     return "".join(char if char.isprintable() or char == "\n" else ascii(char)[1:-1] for char in str(text))

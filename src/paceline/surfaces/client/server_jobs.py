@@ -1,4 +1,4 @@
-"""The life cycle of jobs that a server gives access to, as `jobs.Jobs` has it on this machine."""
+"""The life cycle of a server's jobs; `jobs.Jobs` is the same for jobs on this machine."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from paceline.surfaces.client.connections import ServerConnection
 from paceline.surfaces.client.server_logs import ServerReader
 from paceline.surfaces.client.server_traces import ServerSite
 
-#: Whatever else is named is no job, and no part of another address.
+#: The form of a job's name. Other texts are refused, so that they cannot become part of another address.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
-#: A probe that its server goes on with ends so long after its time at the latest.
+#: A probe that the server still runs ends at most this long after its planned duration.
 _PROBE_SPARE_SECONDS = 60.0
 
 
 class ServerJobs(LifeCycle):
-    """What can be done with the jobs of a server.
+    """The life cycle of the jobs of a server.
 
     Args:
-        connection: to the server.
-        folder: where files of traces and recordings are brought to.
-        shares_files: whether the server runs on this machine, so that paths mean the same there.
+        connection: the connection to the server.
+        folder: the folder for downloaded traces and recordings.
+        shares_files: whether the server runs on this machine, so that paths have the same meaning there.
     """
 
     POLL_SECONDS: ClassVar[float] = 0.5
-    #: Its jobs may be those of a cluster.
+    #: The server's jobs may run on a cluster.
     DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
 
     def __init__(self, connection: ServerConnection, folder: Path, *, shares_files: bool) -> None:
@@ -60,13 +60,13 @@ class ServerJobs(LifeCycle):
 
     @property
     def is_overheard(self) -> bool:
-        """Whether others on the way to the server can read what is sent."""
+        """Whether third parties on the network can read the requests to the server."""
         return self._connection.is_overheard
 
     def submit(
         self, spec: JobSpec, *, source: str, base: Path, name: str | None = None, submit: Submit | None = None
     ) -> Run:
-        """Start a job and return at once (see `Jobs.submit`); only its file goes to the server.
+        """Start a job and return at once (see `Jobs.submit`); only the job file is sent to the server.
 
         Raises:
             InvalidInput: the job needs files of this machine, and the server runs on another.
@@ -128,13 +128,13 @@ class ServerJobs(LifeCycle):
         """Return one run.
 
         Raises:
-            NotFound: there is none of that name.
+            NotFound: there is no run of that name.
         """
         document = self._document(name)
         with readings.understanding(name):
             run = readings.run(document, "")
         known = self._files.get(name)
-        if known is None or known[0] != run.spec:  # A job file changes with what it says.
+        if known is None or known[0] != run.spec:  # The job file has changed if the spec has changed.
             known = self._files[name] = run.spec, self._connection.text(_path(name, "source"))
         return dataclasses.replace(run, source=known[1])
 
@@ -142,12 +142,12 @@ class ServerJobs(LifeCycle):
         return self._connection.get(_path(name))
 
     def is_lost(self, run: Run | RunSummary) -> bool:
-        """Whether the run should go on, but no supervisor watches it."""
+        """Return whether the run should continue but no supervisor watches it."""
         with readings.understanding(run.name):
             return not run.phase.is_final and self._document(run.name)["phase"] == readings.LOST
 
     def supervisor_pids(self, run: Run) -> tuple[int, ...]:
-        """Return the processes on the server's machine that look after a run."""
+        """Return the ids of the processes on the server's machine that supervise a run."""
         with readings.understanding(run.name):
             return tuple(self._document(run.name)["supervisor_pids"])
 
@@ -158,7 +158,7 @@ class ServerJobs(LifeCycle):
             return [readings.replica(each) for each in document["replicas"]]
 
     def fit(self, spec: JobSpec) -> Fit:
-        """Return whether all of a job fits now where the server's jobs run."""
+        """Return whether all replicas of a job fit now where the server's jobs run."""
         document = self._connection.post("/fit", {"source": specs.dump_job(spec)})
         with readings.understanding("whether the job fits"):
             return readings.fit(document)
@@ -167,54 +167,54 @@ class ServerJobs(LifeCycle):
         """Ask a job to end.
 
         Raises:
-            Conflict: it has ended already.
+            Conflict: the job has already ended.
         """
         self._connection.post(_path(name, "stop"))
 
     def resume(self, name: str) -> None:
-        """Bring back a job that does not run, from its last checkpoint.
+        """Restart a job that is not running, from its last checkpoint.
 
         Raises:
-            Conflict: it has succeeded, or it runs.
+            Conflict: the job has succeeded or is running.
         """
         self._connection.post(_path(name, "resume"))
 
     def change(self, name: str, source: str) -> None:
-        """Let a job go on as another job file has it, from its last checkpoint.
+        """Continue a job with another job file, from its last checkpoint.
 
         Raises:
-            Conflict: it cannot.
+            Conflict: the job cannot be changed.
         """
         self._connection.post(_path(name, "change"), {"source": source})
 
     def relays(self, name: str) -> list[Relay]:
-        """Return the changes that were asked of a run (see `LifeCycle.relays`)."""
+        """Return the requested changes of a run (see `LifeCycle.relays`)."""
         document = self._connection.get(_path(name, "changes"))
         with readings.understanding(name):
             return [readings.relay(each) for each in document["items"]]
 
     def scale(self, name: str, workers: int) -> None:
-        """Ask for another number of workers in a job that runs.
+        """Change the number of workers of a running job.
 
         Raises:
-            Conflict: it has ended, or cannot have so many.
+            Conflict: the job has ended, or cannot have this number of workers.
         """
         self._connection.post(_path(name, "scale"), {"workers": workers})
 
     def resize(self, name: str, resize: Resize, *, seconds: float | None = None) -> None:
-        """Give replicas of a job that runs other cores or memory (see `LifeCycle.resize`).
+        """Change the cores or memory of a running job's replicas (see `LifeCycle.resize`).
 
         Raises:
-            Conflict: it cannot have it.
+            Conflict: the job cannot have these resources.
         """
         self._connection.post(_path(name, "resize"), {**dataclasses.asdict(resize), "seconds": seconds})
 
     def knobs(self, run: Run) -> frozenset[Knob]:
-        """Return what of a run can be adjusted from here: nothing, its server does that."""
+        """Return the empty set: only the server adjusts its runs."""
         return frozenset()
 
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
-        """Refuse: a job is adjusted by a process that watches it closely, as only its server can.
+        """Refuse an adjustment: only the server watches a job closely enough to adjust it.
 
         Raises:
             Conflict: always.
@@ -229,11 +229,11 @@ class ServerJobs(LifeCycle):
         most_share: float,
         tell: Callable[[Probe, str], None] = lambda _, __: None,
     ) -> Probe:
-        """Have the server probe a job, and wait for it (see `LifeCycle.probe`).
+        """Start a probe of a job at the server, and wait for its end (see `LifeCycle.probe`).
 
         Raises:
-            Conflict: it does not run, or is being changed; or nothing of it can be cut.
-            WaitTimeout: the probe has not ended in time: its server may have.
+            Conflict: the job is not running, is being changed, or has no resource that can be cut.
+            WaitTimeout: the probe has not ended in time; the server may have stopped.
         """
         last = max((each.began_at for each in self.probes(name)), default=0.0)
         asked = {"seconds": seconds, "cost_percent": 100 * most_share}
@@ -250,7 +250,7 @@ class ServerJobs(LifeCycle):
         raise WaitTimeout(f"the probe of {name} has not ended", f"paceline probe {name} --last")
 
     def note(self, name: str, event: JobEvent) -> None:
-        """Refuse: a server notes itself what happens to its jobs.
+        """Refuse an event: the server itself records the events of its jobs.
 
         Raises:
             Conflict: always.
@@ -264,23 +264,23 @@ class ServerJobs(LifeCycle):
             return [readings.probe(each) for each in document["items"]]
 
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
-        """Hold nothing: the server does, while it changes a job."""
+        """Return an empty context: the server itself locks a job while it changes the job."""
         return contextlib.nullcontext()
 
     def delete(self, name: str, *, force: bool = False) -> None:
-        """Remove a run and all that is kept of it.
+        """Delete a run with all its data.
 
         Raises:
-            Conflict: it has not ended, and ``force`` is not given.
+            Conflict: the run has not ended, and ``force`` is not set.
         """
         self._connection.delete(_path(name), force=force)
 
     def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
-        """Keep the recording of a file as a job that has ended; the server says where it came from.
+        """Import a recording as an ended job; the server sets the job's origin.
 
         Raises:
             NotFound: there is no such file.
-            InvalidInput: it is no recording, or cannot be read.
+            InvalidInput: the file is not a recording, or cannot be read.
         """
         try:
             document = self._connection.upload("/recordings", path, name=name)
@@ -293,25 +293,25 @@ class ServerJobs(LifeCycle):
         return self.get(made)
 
     def events(self, name: str, *, since_id: int = 0) -> list[tuple[int, JobEvent]]:
-        """Return what happened to a run after the event of a number, each with its number."""
+        """Return the events of a run after the event with the id ``since_id``, each with its id."""
         document = self._connection.get(_path(name, "events"), since_id=since_id)
         with readings.understanding(name):
             return [(each["id"], readings.event(each)) for each in document["items"]]
 
     def situation(self, name: str) -> Situation:
-        """Return all that is known of a run."""
+        """Return everything known about a run that explains its current phase."""
         document = self._connection.get(_path(name, "situation"))
         with readings.understanding(name):
             return readings.situation(document)
 
     def snapshot(self, name: str) -> Snapshot:
-        """Return how a run does now, or did over its whole life."""
+        """Return the state of a run now, or over its whole life once it has ended."""
         run, document = self.get(name), self._connection.get(_path(name, "snapshot"))
         with readings.understanding(name):
             return readings.snapshot(document, run)
 
     def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
-        """Return what was measured of a run, with its newest traces and the plan of its variables.
+        """Return the measurements of a run, with its newest traces and its variable plan.
 
         Raises:
             PacelineError: pyarrow is not installed.
@@ -332,21 +332,21 @@ class ServerJobs(LifeCycle):
             path.unlink(missing_ok=True)
 
     def log_reader(self, run: Run, wanted: LogSelection) -> ServerReader:
-        """Return what reads the output of a run's replicas."""
+        """Return a reader of the output of a run's replicas."""
         return ServerReader(self._connection, _path(run.name, "logs"), run, wanted)
 
     def gone(self, name: str) -> list[tuple[ReplicaId, int]]:
-        """Return the attempts of a run whose output is not there any more."""
+        """Return the attempts of a run whose output no longer exists."""
         document = self._connection.get(_path(name, "logs"), tail=1)
         with readings.understanding(name):
             return [readings.attempt(each) for each in document["gone"]]
 
     def trace_site(self, run: Run) -> ServerSite:
-        """Return where traces of a run are asked for and found."""
+        """Return the site that requests and fetches the traces of a run."""
         return ServerSite(self._connection, _path(run.name, "traces"), self._folder / run.name)
 
     def stored(self, name: str) -> Stored:
-        """Return nothing: the store is the server's.
+        """Refuse access to the store, which only the server has.
 
         Raises:
             PacelineError: always.
@@ -355,7 +355,7 @@ class ServerJobs(LifeCycle):
 
 
 def _path(name: str, *parts: str) -> str:
-    """Return the path of a job, or of something of it.
+    """Return the path of a job, or of a part of the job.
 
     Raises:
         NotFound: no job has such a name.
@@ -366,10 +366,10 @@ def _path(name: str, *parts: str) -> str:
 
 
 def _check_paths(spec: JobSpec) -> None:
-    """Let a job pass that needs no file of this machine.
+    """Check that a job needs no files of this machine.
 
     Raises:
-        InvalidInput: it does.
+        InvalidInput: the job needs some.
     """
     if spec.code is not None and spec.code.folder is not None:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""The output of the replicas of a server's job, read on page by page."""
+"""Reads the output of the replicas of a server's job, page by page."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from paceline.services.logs import LogLine, LogSelection, Positions
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import ServerConnection
 
-#: More are not named in a request: all lines come then, and those that are not wanted are left out here.
+#: A request names at most this many replicas. For more, the client requests all lines and filters them.
 MOST_NAMED = 200
-#: As many lines as a server gives at once.
+#: The number of lines that a server sends at once.
 PAGE_LINES = 5000
 CUT = " ... (a server sends no more of a line)"
 
 
 class ServerReader:
-    """Reads output page by page; where a page ended the next one begins, whatever happens between.
+    """Reads output page by page; each page begins where the one before it ended.
 
     Args:
-        connection: to the server.
-        path: of the output.
-        run: whose it is.
-        wanted: which of it.
+        connection: the connection to the server.
+        path: the path of the output.
+        run: the run.
+        wanted: the part of the output to read.
     """
 
     def __init__(self, connection: ServerConnection, path: str, run: Run, wanted: LogSelection) -> None:
@@ -40,11 +40,11 @@ class ServerReader:
 
     @property
     def positions(self) -> Positions:
-        """Return nothing: the server knows the place by a word of its own."""
+        """An empty mapping: the server marks the position with a text of its own."""
         return {}
 
     def fresh(self, *, ended: bool) -> Iterator[LogLine]:
-        """Yield what has come since (see `services.logs.Reader`)."""
+        """Yield the lines since the last call (see `services.logs.Reader`)."""
         is_full = True
         while is_full:
             document = self._connection.get(
@@ -58,7 +58,7 @@ class ServerReader:
             yield from (line for line in lines if self._wanted.replica(line.replica))
 
     def _place(self) -> dict[str, Any]:
-        """Return from where on lines are wanted."""
+        """Return the parameters that name the first line to read."""
         first = {} if self._after else {"begin": self._wanted.tail, "since": self._wanted.since}
         return {"after": self._after, **first}
 

@@ -1,4 +1,4 @@
-"""Traces of a server's job: asked for there, brought here."""
+"""Requests traces of a job from its server, and downloads them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _FILE = re.compile(rf"[a-z]+-\d+\.\d+({'|'.join(map(re.escape, traced_steps.SUFF
 
 
 class ServerSite:
-    """A folder that traces are brought to (see `services.trace_sites.TraceSite`).
+    """A folder for downloaded traces (see `services.trace_sites.TraceSite`).
 
     Args:
-        connection: to the server.
-        path: of the traces of the run.
+        connection: the connection to the server.
+        path: the path of the run's traces at the server.
         run: the folder.
     """
 
@@ -32,16 +32,19 @@ class ServerSite:
 
     @contextlib.contextmanager
     def asked(self, name: str) -> Iterator[None]:
-        """Let the server ask the trainers; it takes the request back by itself."""
+        """Have the server request a trace from the trainers; it withdraws the request by itself."""
         self._connection.post(self._path, {"name": name})
         yield
 
     def profile(self, name: str, window: traced_steps.Window) -> None:
-        """Let the server ask the agents, by its own clock (see `services.trace_sites.TraceSite`)."""
+        """Have the server request a profile from the agents, by the server's clock.
+
+        See `services.trace_sites.TraceSite`.
+        """
         self._connection.post(self._path, {"name": name, "profile_milliseconds": window.milliseconds})
 
     def fetch(self, name: str | None = None) -> None:
-        """Bring the files of a trace that are there by now; of the newest, when none is named."""
+        """Download the files of a trace that exist so far; without a name, those of the newest trace."""
         document = self._connection.get(self._path)
         with readings.understanding("traces"):
             found = {each["name"]: [file["name"] for file in each["files"]] for each in document["items"]}

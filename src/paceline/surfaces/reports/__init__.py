@@ -1,7 +1,7 @@
-"""A run as one page for people: numbers, plots and what they say, in a file that needs nothing else.
+"""Reports on a run: a single, self-contained HTML page with numbers, plots and captions.
 
-``pages`` joins the rest: ``series`` puts measurements on a common time grid, ``plots``, ``loads`` and
-``timelines`` make figures of them from the parts in ``surfaces.charts``; ``captions`` say in a sentence what
-is to be seen. ``whys`` adds why the job is as it is, also as a page of its own, with ``heat_maps``. Templates
-need the extra ``report`` (Jinja2).
+``pages`` combines the other modules. ``series`` puts measurements on a common time grid. ``plots``, ``loads``
+and ``timelines`` make figures of them with ``surfaces.charts``, and ``captions`` describe each figure in a
+sentence. ``whys`` adds the explanation of the job, with ``heat_maps``; it can also be a page of its own.
+Templates need the extra ``report`` (Jinja2).
 """

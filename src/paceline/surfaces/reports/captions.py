@@ -1,4 +1,4 @@
-"""What each plot shows, in a sentence with its numbers."""
+"""A caption for each plot: a sentence that says what it shows, with numbers."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from paceline.services.observing.summaries import ReplicaSummary, RunOutcome, Se
 from paceline.surfaces.charts.steps import Splits, StepTraffic
 from paceline.surfaces.reports import texts
 
-#: So many replicas are named one by one.
+#: Up to this many replicas are named one by one.
 FEW = 4
-#: Below so many times the mean the load is called even.
+#: The load counts as even if the highest is below this multiple of the mean.
 EVEN = 1.15
 
 
 def throughput(summary: RunOutcome) -> str:
-    """Say how fast the trainers were."""
+    """Return a sentence about the trainers' throughput."""
     seconds = f" in {texts.duration(summary.interval.seconds)} of training" if summary.interval else ""
     each = _each(summary, lambda r: r.examples_per_second, texts.number)
     return (
@@ -29,7 +29,7 @@ def throughput(summary: RunOutcome) -> str:
 
 
 def loss(summary: RunOutcome, reports: Sequence[StepReport]) -> str:
-    """Say where the loss began and where it ended."""
+    """Return a sentence about the first and the last reported loss."""
     told = [report.loss for report in reports if report.loss is not None]
     steps = f" after {texts.whole(summary.steps)} steps" if summary.steps is not None else ""
     if len(told) < 2:
@@ -39,7 +39,7 @@ def loss(summary: RunOutcome, reports: Sequence[StepReport]) -> str:
 
 
 def cpu(summary: RunOutcome) -> str:
-    """Say how many cores were busy."""
+    """Return a sentence about the cores in use and the throttling."""
     sentence = (
         f"Cores in use on average over training: {_each(summary, lambda r: r.cpu_cores_mean, texts.cores)}"
     )
@@ -53,7 +53,7 @@ def cpu(summary: RunOutcome) -> str:
 
 
 def memory(summary: RunOutcome) -> str:
-    """Say how much memory was needed at most."""
+    """Return a sentence about the highest memory."""
     shown = _each(summary, lambda r: r.memory_max_bytes, quantities.format_bytes)
     shares = [
         (r.memory_max_bytes / r.memory_limit_bytes, r)
@@ -68,7 +68,7 @@ def memory(summary: RunOutcome) -> str:
 
 
 def network(summary: RunOutcome) -> str:
-    """Say what went over the network."""
+    """Return a sentence about the network traffic."""
 
     def both(replica: ReplicaSummary) -> float | None:
         return replica.network_bytes_per_second
@@ -80,7 +80,7 @@ def network(summary: RunOutcome) -> str:
 
 
 def imbalance(found: Sequence[ServerImbalance]) -> str:
-    """Say how evenly the PS share the load."""
+    """Return a sentence about how evenly the PS share the load."""
     parts = []
     for one in found:
         name = {"cpu": "CPU", "network": "network"}.get(one.resource, one.resource)
@@ -96,7 +96,7 @@ def imbalance(found: Sequence[ServerImbalance]) -> str:
 
 
 def quality(summary: RunOutcome, best: float | None) -> str:
-    """Say how good the model is."""
+    """Return a sentence about the quality of the model."""
     sentence = f"AUC on data that was not trained on: {texts.quality(summary.auc)}"
     if best is not None and summary.auc is not None:
         gap = best - summary.auc
@@ -106,7 +106,7 @@ def quality(summary: RunOutcome, best: float | None) -> str:
 
 
 def waits(summary: RunOutcome) -> str:
-    """Say how much of the time the trainers waited for input."""
+    """Return a sentence about the share of time that trainers waited for input."""
     each = _each(summary, lambda r: r.input_wait_share, texts.share)
     total = summary.input_wait_share
     verdict = "input is not what holds training up" if (total or 0) < 0.1 else "input holds training up"
@@ -114,7 +114,7 @@ def waits(summary: RunOutcome) -> str:
 
 
 def traffic(found: StepTraffic) -> str:
-    """Say which variable moves the most, and where it is."""
+    """Return a sentence about the variable with the most traffic on one PS."""
     moved: dict[tuple[str, str], float] = {}
     for rows in found.ways.values():
         for row in rows:
@@ -127,7 +127,7 @@ def traffic(found: StepTraffic) -> str:
 
 
 def split(found: Splits) -> str:
-    """Say where the time of a step goes, on average over all trainers that were traced."""
+    """Return a sentence about the parts of a step's time, on average over all traced trainers."""
     shares = found.shares
     parts = [
         f"pull {texts.share(shares.pull)}",
@@ -148,7 +148,7 @@ def _each(
     value: Callable[[ReplicaSummary], float | None],
     shown: Callable[[float | None], str],
 ) -> str:
-    """Return a role's replicas one by one when they are few, else their range."""
+    """Return the value of each replica for roles with few replicas, else the range of the role's values."""
     parts = []
     for role in Role:
         of_role = [replica for replica in summary.replicas if replica.replica.role is role]

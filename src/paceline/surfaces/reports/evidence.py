@@ -1,4 +1,4 @@
-"""What a report is made from, gathered in one place before anything is drawn."""
+"""Gathers everything that a report shows, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from paceline.services.logs import LogSelection
 from paceline.services.observing import recordings, summaries
 
 LOG_LINES = 20
-#: Logs of so many replicas are shown; more say the same again.
+#: The logs of at most this many replicas are shown; more would only repeat them.
 LOG_REPLICAS = 3
 LOG_LINE_LENGTH = 400
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class LogTail:
-    """The last lines of what a replica that failed wrote."""
+    """The last lines of a failed replica's output."""
 
     replica: str
     attempt: int
@@ -32,11 +32,11 @@ class LogTail:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReportEvidence:
-    """All that a report shows.
+    """Everything that a report shows.
 
     Attributes:
-        explanation: why the job is as it is; None: it was not asked for.
-        best_auc: the best that any model can reach on these data; None: not known.
+        explanation: the explanation of the job; None if it was not requested.
+        best_auc: the best AUC that any model can reach on these data; None if unknown.
     """
 
     recording: Recording
@@ -47,7 +47,7 @@ class ReportEvidence:
 
 
 def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> ReportEvidence:
-    """Return what there is to report about a run.
+    """Return the evidence for a report on a run.
 
     Raises:
         NotFound: there is no such run.
@@ -61,12 +61,12 @@ def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> Repor
 def of(
     recording: Recording, *, situation: Situation | None = None, best_auc: float | None = None
 ) -> ReportEvidence:
-    """Return what there is to report about a recording, wherever it was made.
+    """Return the evidence for a report on a recording from any place.
 
     Args:
-        recording: of a job.
-        situation: where the job stands; None: as far as the recording says.
-        best_auc: the best that any model can reach on these data; None: not known.
+        recording: the recording of a job.
+        situation: the situation of the job; None means what the recording shows of it.
+        best_auc: the best AUC that any model can reach on these data; None if unknown.
     """
     explanation = diagnoses.diagnose(recording, situation or recordings.situation(recording))
     summary = summaries.summarize(recording)
@@ -74,7 +74,10 @@ def of(
 
 
 def log_tails(api: LifeCycle, recording: Recording) -> tuple[LogTail, ...]:
-    """Return the last words of the replicas that failed by themselves, the first to fail first."""
+    """Return the last output of failed replicas, in the order of their failures.
+
+    Replicas that could not be launched are left out.
+    """
     failed = [row for row in recording.replicas if row.phase is ReplicaPhase.FAILED]
     failed = [row for row in failed if row.exit is None or row.exit.kind is not ExitKind.LAUNCH_FAILED]
     exits = (event for event in recording.events if event.kind.endswith("exited"))

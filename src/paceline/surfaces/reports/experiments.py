@@ -1,4 +1,4 @@
-"""A page about an experiment: every variant beside the baseline, and every run."""
+"""A page about an experiment: every variant compared with the baseline, and every run."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from paceline.tuning.comparisons import Comparison
 
 
 def page(experiment: Experiment, *, say: Callable[[str], str] = str) -> str:
-    """Return the page: HTML that needs nothing else.
+    """Return the page as self-contained HTML.
 
     Args:
-        experiment: as far as it is.
-        say: puts the options that say where it is into commands.
+        experiment: the experiment in its current state.
+        say: adds the options that locate the experiment to the commands in a text.
     """
     found = comparisons.compared(experiment)
     return templates.rendered(
@@ -71,7 +71,7 @@ def _run(repeat: Repeat) -> dict[str, str]:
 
 
 def _speeds(experiment: Experiment) -> ReportFigure | None:
-    """Return every run as a dot, a row for each variant, and a line at the mean of the baseline."""
+    """Return a chart with a row for each variant, a dot for each run, and a line at the baseline's mean."""
     speeds = {
         each.name: [one.outcome.speed for one in experiment.done if one.variant == each.name]
         for each in experiment.variants

@@ -1,4 +1,4 @@
-"""What a report shows as a figure, and the colours and dashes that replicas have in all of them."""
+"""The figures of reports, and the colours and dashes of replicas that they share."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _DASHES = {Role.PS: "", Role.WORKER: " dash-long", Role.CHIEF: " dash-both", Rol
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReportFigure:
-    """Charts side by side or bars below each other, and the sentence that says what they show.
+    """Charts side by side, or bars below each other, with a caption.
 
     Attributes:
-        name: in small letters, unique on the page.
-        wide: whether it takes the whole width of the page.
+        name: a lower-case name, unique on the page.
+        wide: whether the figure fills the whole width of the page.
     """
 
     name: str
@@ -49,10 +49,10 @@ def tint_of(role: Role) -> str:
 
 
 def dashes(role: Role) -> str:
-    """Return the class of the lines of a role, with the blank before it; empty: they are whole."""
+    """Return the class of a role's lines with a blank before it; empty for solid lines."""
     return _DASHES[role]
 
 
 def plural(role: Role) -> str:
-    """Return how several replicas of a role are called."""
+    """Return the plural name of a role's replicas."""
     return "PS" if role is Role.PS else f"{role}s"

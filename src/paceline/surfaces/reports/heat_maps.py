@@ -1,4 +1,4 @@
-"""The load of the parameter servers over time: a row for each, darker where it is busier."""
+"""The load of the parameter servers over time: a row for each server, darker at busier times."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from paceline.surfaces.reports import series, texts
 from paceline.surfaces.reports.figures import ReportFigure
 from paceline.surfaces.reports.series import ReplicaSeries
 
-#: More PS are not drawn; the busiest are.
+#: At most this many PS are drawn, the busiest ones.
 MAX_ROWS = 20
 MAX_CELLS = 90
-#: Shades that can be told apart, each a class of charts.css; the fewer, the smaller the page.
+#: The number of distinguishable shades, each a class of charts.css; fewer shades make the page smaller.
 SHADES = 8
 
 
 def load(recording: Recording) -> ReportFigure | None:
-    """Return the CPU of each PS over time, as a share of the cores that it has; None: nothing was measured.
+    """Return the CPU of each PS over time, as a share of its cores; None if nothing was measured.
 
-    Where it is not known of all how many cores they have, as a share of the busiest moment of all.
+    If the cores of some PS are unknown, the CPU is shown as a share of the highest load of all PS.
     """
     grid = series.grid(recording, cells=MAX_CELLS)
     samples = [sample for sample in recording.samples if sample.replica.role is Role.PS]
@@ -55,7 +55,7 @@ def _by_name(line: ReplicaSeries) -> ReplicaId:
 
 
 def _cores(recording: Recording, samples: Sequence[Sample]) -> dict[ReplicaId, float]:
-    """Return how many cores each PS may use: by its own limit, or by what it shares with others."""
+    """Return how many cores each PS may use: its own limit, or the cores that it shares with others."""
     limits = {each.replica: each.cpu_limit_cores for each in samples if each.cpu_limit_cores}
     if len(limits) == len({each.replica for each in samples}):
         return limits
@@ -97,7 +97,7 @@ def _chart(title: str, grid: Grid, shown: Sequence[ReplicaSeries], of: str) -> C
 
 
 def _runs(values: series.Values) -> list[tuple[int, int, int]]:
-    """Return stretches of cells of one shade: from which, up to which, the shade."""
+    """Return stretches of cells with the same shade: the first cell, the end (exclusive) and the shade."""
     found: list[tuple[int, int, int]] = []
     for cell, value in enumerate(values):
         if value is None:

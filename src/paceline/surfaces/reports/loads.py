@@ -1,4 +1,4 @@
-"""Figures of the whole run: load of the PS, quality of the model, waiting for input."""
+"""Figures about the whole run: load of the PS, quality of the model, waiting for input."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, LegendKey, Pol
 from paceline.surfaces.reports import captions, texts
 from paceline.surfaces.reports.figures import ReportFigure
 
-#: More bars than this are not drawn; the highest are.
+#: At most this many bars are drawn, the highest ones.
 MAX_BARS = 12
-#: What guessing reaches.
+#: The AUC of guessing.
 _GUESSED_AUC = 0.5
-#: More evaluations are a line without dots.
+#: If there are more evaluations, their line has no dots.
 _MOST_DOTS = 60
 _BEST = "tint-vermilion dash-long"
 _MEAN = (LegendKey(shape="line", style="tint-ink thin dash-long", text="mean of all PS"),)
@@ -25,7 +25,7 @@ _WAITING, _WORKING = "waiting for input", "pull, compute, push"
 
 
 def imbalance(summary: RunOutcome) -> ReportFigure | None:
-    """Return the load of each PS against the mean of all."""
+    """Return the figure of each PS's load, with the mean of all."""
     found = [one for name in ("cpu", "network") if (one := summary.imbalance(name)) is not None]
     if not found:
         return None
@@ -67,7 +67,7 @@ def _loads(one: ServerImbalance, keys: tuple[LegendKey, ...]) -> Bars:
 def quality(
     summary: RunOutcome, evaluations: Sequence[EvaluationReport], best: float | None
 ) -> ReportFigure | None:
-    """Return the AUC of each evaluation against the best that is possible."""
+    """Return the figure of each evaluation's AUC, with the best possible AUC."""
     told = [(e.step, e.auc) for e in evaluations if e.auc is not None]
     if not told:
         return None
@@ -98,7 +98,7 @@ def _best(auc: float) -> str:
 
 
 def _once(auc: float, best: float | None) -> Chart:
-    """Return one evaluation as a bar from what guessing reaches."""
+    """Return one evaluation as a bar that starts at the AUC of guessing."""
     low = min(_GUESSED_AUC, auc - 0.02)
     high = min(1.0, max(auc, best or 0.0) + 0.03)
     shapes: list[Shape] = [
@@ -111,7 +111,7 @@ def _once(auc: float, best: float | None) -> Chart:
 
 
 def waits(summary: RunOutcome) -> ReportFigure | None:
-    """Return what part of its time each trainer waited for input."""
+    """Return the figure of the share of time that each trainer waited for input."""
     trainers = [(r.replica, r.input_wait_share) for r in summary.replicas if r.input_wait_share is not None]
     if not trainers:
         return None

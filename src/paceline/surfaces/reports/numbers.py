@@ -1,4 +1,4 @@
-"""The numbers of a report for programs: those of the summary, with null for "not measured"."""
+"""The numbers of a report as a document for programs; values that were not measured are null."""
 
 from __future__ import annotations
 

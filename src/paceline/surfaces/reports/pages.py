@@ -1,4 +1,4 @@
-"""The page itself: what it says about a run, and the HTML that holds it."""
+"""The report page of a run: its contents, and the HTML."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from paceline.surfaces.reports import evidence, loads, plots, texts, timelines, 
 from paceline.surfaces.reports.figures import ReportFigure
 from paceline.surfaces.reports.tiles import Tile
 
-#: The table shows so many replicas at once, the rest on demand.
+#: The table shows this many replicas at first, the rest on demand.
 MAX_ROWS = 24
 MAX_EVENTS = 200
 
 
 def page(found: evidence.ReportEvidence) -> str:
-    """Return the whole page as HTML: one file without scripts that loads nothing."""
+    """Return the whole page as a single HTML file without scripts that loads no other files."""
     recording, summary = found.recording, found.summary
     drawn, missing = _plots(found)
     events = scripts.others(recording.events)
@@ -58,7 +58,7 @@ def page(found: evidence.ReportEvidence) -> str:
 
 
 def _plots(found: evidence.ReportEvidence) -> tuple[list[ReportFigure], list[str]]:
-    """Return the plots, and the names of what they cannot show because it was not measured."""
+    """Return the plots, and the names of missing plots, whose values were not measured."""
     recording, summary = found.recording, found.summary
     measured = plots.GriddedRun.of(recording, summary)
     end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
@@ -73,7 +73,7 @@ def _plots(found: evidence.ReportEvidence) -> tuple[list[ReportFigure], list[str
         made.insert(0, ("the load of the PS", loads.imbalance(summary)))
     throughput = plots.throughput(measured) if measured else None
     made.insert(0, ("throughput", throughput))
-    # Two narrow plots make a row; those of a row should have about the same height.
+    # Two narrow plots make a row; plots in the same row should have about the same height.
     made.insert(
         3 if throughput and throughput.wide else 1, ("loss", plots.loss(measured) if measured else None)
     )
@@ -136,19 +136,19 @@ def _imbalance_tile(summary: RunOutcome) -> Tile:
 
 
 def _sorted(replicas: Sequence[ReplicaSummary]) -> list[ReplicaSummary]:
-    """Return few replicas by their numbers, and of many the busiest first."""
+    """Return the replicas in order of their ids if they are few, else the busiest first."""
     if len(replicas) <= MAX_ROWS:
         return sorted(replicas, key=lambda r: r.replica)
     return sorted(replicas, key=lambda r: (-(r.cpu_cores_mean or 0.0), r.replica))
 
 
 _Column = tuple[str, Callable[[ReplicaSummary], str | bool]]
-#: Columns of text; the others are numbers and stand to the right.
+#: Columns of text; the others are numbers and right-aligned.
 _LEFT = ("Replica", "Host", "State", "Last exit")
 
 
 def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
-    """Return the columns of the table; one that is empty for all replicas is left out."""
+    """Return the columns of the table, without those that are empty for all replicas."""
 
     def limit(used: str, value: str | None) -> str:
         return used if value is None else f"{used} of {value}"
@@ -200,7 +200,7 @@ def _columns(rows: Sequence[ReplicaSummary]) -> list[_Column]:
 
 
 def _exit(row: ReplicaSummary) -> str:
-    """Return why a replica ended, when that was not what everybody hopes for."""
+    """Return why a replica ended, if it failed or was restarted; else an empty text."""
     if row.phase is not ReplicaPhase.FAILED and not row.restarts:
         return ""
     return texts.shortened(row.exit or "", 300)
@@ -211,7 +211,7 @@ def _cells(row: ReplicaSummary, rows: Sequence[ReplicaSummary]) -> list[str]:
 
 
 def _events(events: Sequence[JobEvent], start: float | None) -> list[tuple[str, str, str, str]]:
-    """Return events as cells: when, whose, what, and what was said."""
+    """Return the cells of each event: its time, replica, kind and message."""
     begin = start if start is not None else (events[0].at if events else 0.0)
     return [
         (

@@ -1,4 +1,4 @@
-"""Figures over time: throughput, loss, CPU, memory, network. Each is None when nothing of it was measured."""
+"""Figures over time: throughput, loss, CPU, memory, network. Each is None if its values were not measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paceline.surfaces.charts.scales import Scale
 from paceline.surfaces.reports import captions, figures, series, texts
 from paceline.surfaces.reports.figures import ReportFigure
 
-#: A limit that is so many times as high as all that was measured is not drawn: the rest would be squeezed.
+#: A limit above this multiple of the highest measured value is not drawn: it would compress the rest.
 _MOST_TIMES = 3.0
 _MOST_LIMITS = 4
 
@@ -32,7 +32,7 @@ class GriddedRun:
 
     @classmethod
     def of(cls, recording: Recording, summary: summaries.RunOutcome) -> GriddedRun | None:
-        """Return the measurements of a run; None when there are none."""
+        """Return the measurements of a run; None if there are none."""
         grid = series.grid(recording)
         if grid is None:
             return None
@@ -45,14 +45,14 @@ class GriddedRun:
 
 
 def throughput(measured: GriddedRun) -> ReportFigure | None:
-    """Return examples per second of all trainers together and of each."""
+    """Return the figure of examples per second, of all trainers together and of each."""
     lines = series.lines(measured.grid, measured.steps, lambda r: r.examples, rate=True)
     if not lines:
         return None
     title, grid, picture = "Throughput", measured.grid, series.picture(lines)
     total = _line(grid, series.total(lines), "tint-ink thick", "all together") if len(lines) > 1 else None
     each = list(_shapes(grid, picture))
-    # One of many trainers would be a line at the bottom of the same chart.
+    # A single trainer of many would be a line at the bottom of a chart with the total.
     of_all: list[Shape] = [total] if total else []
     parts = [of_all, each] if picture.bands else [[*of_all, *each]]
     charts = [_chart(title, grid, part, "Examples per second", shown=scales.whole) for part in parts]
@@ -66,7 +66,7 @@ def throughput(measured: GriddedRun) -> ReportFigure | None:
 
 
 def loss(measured: GriddedRun) -> ReportFigure | None:
-    """Return the loss as the trainers reported it."""
+    """Return the figure of the loss that the trainers reported."""
     lines = series.lines(measured.grid, measured.steps, lambda r: r.loss)
     if not lines:
         return None
@@ -82,7 +82,7 @@ def loss(measured: GriddedRun) -> ReportFigure | None:
 
 
 def cpu(measured: GriddedRun) -> ReportFigure | None:
-    """Return the cores that each replica kept busy, and their limits."""
+    """Return the figure of the cores that each replica used, with the limits."""
     lines = series.lines(measured.grid, measured.samples, lambda s: s.cpu_cores)
     if not lines:
         return None
@@ -98,7 +98,7 @@ def cpu(measured: GriddedRun) -> ReportFigure | None:
 
 
 def memory(measured: GriddedRun) -> ReportFigure | None:
-    """Return the memory of each replica, and its limits."""
+    """Return the figure of each replica's memory, with the limits."""
     lines = series.lines(measured.grid, measured.samples, lambda s: s.memory_bytes)
     if not lines:
         return None
@@ -118,7 +118,7 @@ def memory(measured: GriddedRun) -> ReportFigure | None:
 
 
 def network(measured: GriddedRun) -> ReportFigure | None:
-    """Return what each replica received and sent, on the same scale."""
+    """Return the figure of the bytes that each replica received and sent, on the same scale."""
     received = series.lines(measured.grid, measured.samples, lambda s: s.network_received_bytes, rate=True)
     sent = series.lines(measured.grid, measured.samples, lambda s: s.network_sent_bytes, rate=True)
     if not received and not sent:
@@ -151,7 +151,7 @@ def _chart(
     *,
     shown: Callable[[float], str] | None = None,
 ) -> Chart:
-    """Return a chart from 0 up to the highest of what is drawn."""
+    """Return a chart whose scale reaches from 0 to the highest value in the shapes."""
     heights = [
         height
         for shape in shapes
@@ -204,7 +204,7 @@ def _limits(
     shown: Callable[[float], str],
     scale: float = 1.0,
 ) -> Iterator[Polyline]:
-    """Yield a line at each limit that is not too high to be drawn."""
+    """Yield a line for each limit that is not too high to be drawn."""
     time, _ = scales.since_start(measured.grid.seconds)
     roles: dict[float, dict[Role, None]] = {}
     for replica in measured.summary.replicas:

@@ -1,7 +1,7 @@
-"""Measurements of many replicas on one grid of time, so that they can be drawn, added and compared.
+"""Puts measurements of many replicas on one time grid, so that they can be drawn, added and compared.
 
-A measurement counts for the interval before its instant; a cell of the grid gets the mean of what it covers,
-weighted by time. A cell that nothing covers is None.
+A measurement holds for the interval before its time. A cell of the grid gets the mean of the measurements
+that overlap it, weighted by time; a cell without measurements is None.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 
 MAX_CELLS = 180
-#: More lines than this become a band for each role.
+#: More lines than this are replaced by a band for each role.
 MAX_LINES = 8
-#: Roles with at most so many replicas stay lines even then.
+#: Roles with at most this many replicas are still drawn as lines.
 MAX_LINES_PER_ROLE = 4
 
 Timed = TypeVar("Timed", Sample, StepReport)
@@ -39,13 +39,13 @@ class ReplicaSeries:
 
     @property
     def mean(self) -> float:
-        """Return the mean of what is known; minus infinity when nothing is."""
+        """The mean of the known values; minus infinity if there are none."""
         return statistics.fmean(known) if (known := known_values(self.values)) else -math.inf
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Band:
-    """All replicas of a role over time, and the one of them with the highest mean."""
+    """All replicas of a role over time, and the replica with the highest mean."""
 
     role: Role
     count: int
@@ -57,18 +57,18 @@ class Band:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SeriesPicture:
-    """What one plot shows: lines for few replicas, bands for many."""
+    """The contents of a plot: lines for few replicas, bands for many."""
 
     lines: tuple[ReplicaSeries, ...] = ()
     bands: tuple[Band, ...] = ()
 
 
 def grid(recording: Recording, *, cells: int = MAX_CELLS) -> Grid | None:
-    """Return the grid from the start of a run to its last measurement; None when nothing was measured.
+    """Return the grid from the start of a run to its last measurement; None if nothing was measured.
 
     Args:
-        recording: of the run.
-        cells: at most so many.
+        recording: the recording of the run.
+        cells: the most cells of the grid.
     """
     items: list[Sample | StepReport] = [*recording.samples, *recording.steps]
     if not items:
@@ -90,12 +90,12 @@ def mean_over(
 
     Args:
         grid: the cells.
-        items: what was measured of one replica.
-        value: the value; None where it was not measured.
-        rate: the value is a count within the item's interval, of which the rate per second is wanted.
+        items: the measurements of one replica.
+        value: returns the value of a measurement; None if it was not measured.
+        rate: whether the value is a count within the item's interval, to be converted to a rate per second.
     """
     told = [
-        # An instant counts for the cell it lies in, if for a moment only.
+        # A measurement without an interval counts for a moment in the cell that contains its time.
         (item.at, item.interval_seconds or (0.0 if rate else 1e-6), found)
         for item in items
         if (found := value(item)) is not None
@@ -117,7 +117,7 @@ def lines(
     *,
     rate: bool = False,
 ) -> list[ReplicaSeries]:
-    """Return a line for each replica of which the value was measured."""
+    """Return a line for each replica with measured values."""
     found = [
         ReplicaSeries(replica=replica, values=mean_over(grid, measured, value, rate=rate))
         for replica, measured in sorted(items.items())
@@ -132,7 +132,7 @@ def total(found: Sequence[ReplicaSeries]) -> Values:
 
 
 def picture(found: Sequence[ReplicaSeries]) -> SeriesPicture:
-    """Return what is to be drawn of lines: themselves when they are few, else bands of the big roles."""
+    """Return the lines themselves if they are few, else bands for roles with many replicas."""
     if len(found) <= MAX_LINES:
         return SeriesPicture(lines=tuple(found))
     by_role: dict[Role, list[ReplicaSeries]] = {}
@@ -156,5 +156,5 @@ def _band(role: Role, group: Sequence[ReplicaSeries]) -> Band:
 
 
 def known_values(values: Iterable[float | None]) -> list[float]:
-    """Return the values that were measured."""
+    """Return the values that are not None."""
     return [value for value in values if value is not None]

@@ -1,4 +1,4 @@
-"""A page about several values of a field: what each would bring, what it costs, and what binds then."""
+"""A page about several values of a field: for each, the predicted speed, the cost and the binding limit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from paceline.surfaces.reports.figures import ReportFigure
 def page(
     job: str, field: str, values: Sequence[str], found: Sequence[Forecast], *, say: Callable[[str], str] = str
 ) -> str:
-    """Return the page: HTML that needs nothing else.
+    """Return the page as self-contained HTML.
 
     Args:
-        job: its name.
-        field: that is swept.
-        values: of it, as they were written.
-        found: what each would bring.
-        say: puts the options that say where the job is into commands.
+        job: the name of the job.
+        field: the swept field of the job file.
+        values: the values of the field, as the user wrote them.
+        found: the forecast for each value.
+        say: adds the options that locate the job to the commands in a text.
     """
     plots = [_throughput(field, values, found)]
     cost = _cost(field, values, found)
@@ -43,7 +43,7 @@ def page(
 
 
 def _throughput(field: str, values: Sequence[str], found: Sequence[Forecast]) -> ReportFigure:
-    """Return the speed with its interval, the knee, and what binds."""
+    """Return the figure of the speed with its interval, the knee and the binding limits."""
     places = [
         CurveValue(
             label=value,
@@ -72,7 +72,7 @@ def _binding(forecast: Forecast) -> str:
 
 
 def _cost(field: str, values: Sequence[str], found: Sequence[Forecast]) -> ReportFigure | None:
-    """Return the core-hours that a million examples take; None: cores are not limited."""
+    """Return the figure of core-hours for a million examples; None if cores are not limited."""
     costs = [each.then_core_hours for each in found if each.then_core_hours is not None]
     if len(costs) < len(found):
         return None

@@ -1,4 +1,4 @@
-"""Numbers as people read them; ``not measured`` for None."""
+"""Formats numbers for readers; None becomes ``not measured``."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ UNMEASURED = "not measured"
 
 
 def number(value: float | None, digits: int = 3) -> str:
-    """Return a number with so many digits that count: ``34 400``, ``12.3``, ``0.042``."""
+    """Return a number with this many significant digits: ``34 400``, ``12.3``, ``0.042``."""
     if value is None or not math.isfinite(value):
         return UNMEASURED
     if value == 0:
@@ -37,7 +37,7 @@ def cores(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """Return a part of 1 in percent."""
+    """Return a share between 0 and 1 in percent."""
     if value is None:
         return UNMEASURED
     percent = value * 100
@@ -55,7 +55,7 @@ def quality(value: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """Return how many times one value is another."""
+    """Return a ratio of two values."""
     return UNMEASURED if value is None else f"{value:.2f}"
 
 
@@ -72,7 +72,7 @@ def moment(at: float | None) -> str:
 
 
 def clean(text: str) -> str:
-    """Return text without control and format characters; ends of lines and tabs stay."""
+    """Return text with control and format characters replaced; line ends and tabs stay."""
     if text.isprintable():
         return text
     return "".join(
@@ -84,12 +84,12 @@ def clean(text: str) -> str:
 
 
 def tied(text: str) -> str:
-    """Return text whose numbers no line end may tear apart: ``34 400``, ``5 %``."""
+    """Return text with no-break spaces in its numbers, such as ``34 400`` or ``5 %``."""
     return re.sub(r"(?<=\d) (?=\d{3}\b|%)", "\N{NO-BREAK SPACE}", text)
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return text of at most so many characters."""
+    """Return text, shortened to at most ``limit`` characters."""
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -1,4 +1,4 @@
-"""Numbers at the top of a page."""
+"""The numbers at the top of a page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tile:
-    """One number at the top of the page."""
+    """A number at the top of a page, with its name and a detail."""
 
     name: str
     value: str

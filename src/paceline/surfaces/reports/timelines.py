@@ -1,4 +1,4 @@
-"""When each replica lived: starts, restarts, exits, evaluations."""
+"""A time line of each replica: starts, restarts, exits, evaluations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STARTED, EXITED = "started", "replica-exited"
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """One attempt of a replica; ``until`` is None when its end was not seen."""
+    """The lifetime of an attempt of a replica; ``until`` is None if its end was not observed."""
 
     replica: ReplicaId
     attempt: int
@@ -29,7 +29,7 @@ class Life:
 
 
 def lives(events: Sequence[JobEvent]) -> list[Life]:
-    """Return the attempts that events tell of, in the order of their starts."""
+    """Return the lifetimes of the attempts in the events, in the order of their starts."""
     starts: dict[tuple[ReplicaId, int], float] = {}
     ends: dict[tuple[ReplicaId, int], float] = {}
     for event in events:
@@ -49,7 +49,7 @@ def lives(events: Sequence[JobEvent]) -> list[Life]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineRow:
-    """What one row shows: a replica, or all those of a role to which nothing special happened."""
+    """The contents of a row: one replica, or the replicas of a role without a row of their own."""
 
     label: str
     role: Role
@@ -57,12 +57,12 @@ class TimelineRow:
 
 
 def timeline(recording: Recording, end: float, *, wide: bool = False) -> ReportFigure | None:
-    """Return the lives of the replicas of a run.
+    """Return the time line of a run's replicas; None if the events show no starts.
 
     Args:
-        recording: of the run.
-        end: where the lives of those that still live are cut off (Unix seconds).
-        wide: whether it has a row of the page for itself.
+        recording: the recording of the run.
+        end: the end of the time line for replicas that are still running (Unix seconds).
+        wide: whether the figure fills the whole width of the page.
     """
     found = lives(recording.events)
     if not found:
@@ -79,7 +79,10 @@ def timeline(recording: Recording, end: float, *, wide: bool = False) -> ReportF
 
 
 def rows(replicas: Sequence[ReplicaRow], found: Sequence[Life]) -> list[TimelineRow]:
-    """Return a row for each replica; of many, only for those with restarts or failures, the rest by role."""
+    """Return a row for each replica, or, if they are many, for each with restarts or failures.
+
+    The other replicas then have one row for each role.
+    """
     lived = {life.replica for life in found}
     known = [row for row in replicas if row.replica in lived]
     single = known
@@ -127,7 +130,7 @@ def _chart(
         for number, row in enumerate(shown):
             of_row = [life for life in found if row.role is role and row_of.get(life.replica) == number]
             spans = [(at(life.since), at(end if life.until is None else life.until)) for life in of_row]
-            # Those of many replicas are drawn as one.
+            # The lifetimes of a row with several replicas are drawn as one box.
             room = least if len(row.replicas) == 1 else float("inf")
             boxes += [(since, until, number + 0.25, number + 0.75) for since, until in _merged(spans, room)]
         shapes.append(Boxes(boxes=boxes, style=f"{figures.tint_of(role)} faint"))
@@ -156,7 +159,7 @@ def _chart(
 
 
 def _merged(spans: Sequence[tuple[float, float]], room: float) -> list[tuple[float, float]]:
-    """Return spans in their order, those as one between which there is less room than that."""
+    """Return sorted spans; spans with a gap smaller than ``room`` are merged."""
     merged: list[tuple[float, float]] = []
     for since, until in sorted(spans):
         if merged and since - merged[-1][1] < room:
@@ -167,7 +170,7 @@ def _merged(spans: Sequence[tuple[float, float]], room: float) -> list[tuple[flo
 
 
 def _thinned(points: Iterable[tuple[float, float]], room: float) -> list[tuple[float, float]]:
-    """Return one point for each place: marks on top of each other make the page large and show nothing."""
+    """Return one point for each place, because overlapping marks enlarge the page without showing more."""
     places = {(round(x / room) if room else 0, row): (x, row) for x, row in points}
     return list(places.values())
 

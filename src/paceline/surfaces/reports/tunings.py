@@ -1,4 +1,4 @@
-"""A page about a search for a better job file: what was wrong, what each change brought, and the proof."""
+"""A page about a search for a better job file: the cause, the effect of each change, and the proof."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _HEAD = 2
 
 
 def page(tuning: Tuning, recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> str:
-    """Return the page: HTML that needs nothing else.
+    """Return the page as self-contained HTML.
 
     Args:
         tuning: the search.
-        recording: of the job as it came.
-        found: why that was as it was.
-        say: puts the options that say where the job is into commands.
+        recording: the recording of the original job.
+        found: the explanation of the original job.
+        say: adds the options that locate the job to the commands in a text.
     """
     told = summaries.summary(tuning)
     return templates.rendered(
@@ -51,7 +51,7 @@ def page(tuning: Tuning, recording: Recording, found: Explanation, *, say: Calla
 
 
 def document(tuning: Tuning, found: Explanation) -> dict[str, Any]:
-    """Return the numbers for programs."""
+    """Return the numbers of the search as a document for programs."""
     body = documents.plain(summaries.summary(tuning))
     primary = found.causes[0].name if found.causes else None
     return documents.document("TuningSummary", {"name": tuning.name, "primary_cause": primary, **body})
@@ -105,7 +105,7 @@ def _computed(trial: Trial) -> Iterator[str]:
 
 
 def _speeds(tuning: Tuning) -> ReportFigure:
-    """Return the speed of each trial, and whether its changes stay."""
+    """Return a chart of each trial's speed, and whether its changes were kept."""
     trials = tuning.finished
     speeds = [each.outcome.speed if each.outcome else 0.0 for each in trials]
     longest = max(speeds, default=0.0)
@@ -137,7 +137,7 @@ def _label(trial: Trial) -> str:
 
 
 def _diff(tuning: Tuning) -> Iterator[str]:
-    """Yield what differs between the first job file and the best one."""
+    """Yield the rows of a diff between the first job file and the best one."""
     best = tuning.best
     if best is not None:
         rows = difflib.unified_diff(tuning.source.splitlines(), best.source.splitlines(), lineterm="", n=2)

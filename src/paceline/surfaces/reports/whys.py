@@ -1,4 +1,4 @@
-"""Why a job is as it is, with the plots that show it: a section of a report, or a page of its own."""
+"""The explanation of a job with its plots: a section of a report, or a page of its own."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from paceline.surfaces.reports.figures import ReportFigure
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Why:
-    """The answer in words, and its plots."""
+    """An explanation in words, and its plots."""
 
     answer: Answer
     plots: tuple[ReportFigure, ...]
 
 
 def why(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> Why:
-    """Return what the section shows.
+    """Return the contents of the section.
 
     Args:
-        recording: what the answer rests on.
-        found: the answer.
-        say: puts the options that say where the job is into commands.
+        recording: the recording that the explanation is based on.
+        found: the explanation.
+        say: adds the options that locate the job to the commands in a text.
     """
     made = (heat_maps.load(recording), _traffic(recording), _split(recording))
     drawn = [plot for plot in made if plot is not None]
@@ -56,7 +56,7 @@ def _split(recording: Recording) -> ReportFigure | None:
 
 
 def page(recording: Recording, found: Explanation, *, say: Callable[[str], str] = str) -> str:
-    """Return a page that has this section alone: HTML that needs nothing else (see `why`)."""
+    """Return a page with only this section, as self-contained HTML (see `why`)."""
     name = recording.run.name
     return templates.rendered(
         "why_page.html",

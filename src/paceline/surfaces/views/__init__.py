@@ -1,1 +1,1 @@
-"""What people see: pure functions from values to renderables of rich, one view a file."""
+"""The output of the command line: pure functions from values to renderables of rich, one view per file."""

@@ -1,4 +1,4 @@
-"""What ``paceline why`` shows: where a job stands, and each cause with what was seen and what to do."""
+"""The output of ``paceline why``: a summary, and each cause with its evidence and what to do."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _DAY_SECONDS = 86_400
 
 
 def explanation(found: Explanation, *, diffs: Diffs, say: Callable[[str], str], width: int | None) -> Text:
-    """Return the answer.
+    """Return the explanation of a job.
 
     Args:
-        found: the answer.
-        diffs: shows what causes change.
-        say: puts the options that say where the job is into commands.
-        width: of the terminal; None: as wide as it takes.
+        found: the explanation.
+        diffs: shows the changes of causes.
+        say: adds the options that locate the job to the commands in a text.
+        width: the width of the terminal; None means unlimited.
     """
     page = _Page(diffs, say, width)
     parts = [page.filled("", (found.summary, "bold"), indent=0)]
@@ -41,7 +41,7 @@ def explanation(found: Explanation, *, diffs: Diffs, say: Callable[[str], str], 
 
 
 class _Page:
-    """Lines of an answer, no wider than the terminal."""
+    """Builds the lines of an explanation, no wider than the terminal."""
 
     def __init__(self, diffs: Diffs, say: Callable[[str], str], width: int | None) -> None:
         self._diffs = diffs
@@ -49,7 +49,7 @@ class _Page:
         self._paragraphs = Paragraphs(width)
 
     def cause(self, number: int, cause: Cause) -> Iterator[Text]:
-        """Yield a cause: what it is, what was seen, what follows from it, what to change and to do."""
+        """Yield a cause: its headline, evidence, effects, change, gain, risk and next steps."""
         yield self.filled(f"{number}.", *_headline(cause), indent=3)
         for evidence in cause.evidence:
             yield self.filled("   seen", (_seen(evidence), ""), (_sources(evidence.sources), "dim"))
@@ -64,7 +64,7 @@ class _Page:
             yield self.filled("   next", (self._say(step), "cyan"))
 
     def outlook(self, prospect: Prospect) -> Iterator[Text]:
-        """Yield how the job scales: what binds now, and what other sizes would bring."""
+        """Yield how the job scales: the binding limit, and the gains of other sizes."""
         used = {name: share for name, share, _ in prospect.uses}.get(prospect.binds)
         lead = f"{prospect.binds} binds now" + ("" if used is None else f", used to {cells.percent(used)}")
         more = "; examples/s of other sizes, computed:" if prospect.options else ""
@@ -85,7 +85,7 @@ class _Page:
 
 
 def _headline(cause: Cause) -> tuple[tuple[str, str], ...]:
-    """Return code, severity and what is the case; what is over is told in grey."""
+    """Return the code, severity and description of a cause; past causes are grey."""
     past = "dim" if cause.is_past else ""
     severity = past or styles.of_severity(cause.severity)
     return (catalogues.topic(cause.name).code, past), (str(cause.severity), severity), (cause.what, past)
@@ -98,7 +98,7 @@ def _seen(each: Evidence) -> str:
 
 
 def _sources(sources: Sequence[EvidenceSource]) -> str:
-    """Return what numbers rest on: ``(60 samples, 14:03:10 to 14:03:40)``."""
+    """Return what numbers are based on, such as ``(60 samples, 14:03:10 to 14:03:40)``."""
     said = "; ".join(dict.fromkeys(filter(None, map(_source, sources))))
     return f"({said})" if said else ""
 

@@ -1,4 +1,4 @@
-"""Values as short text: compact, aligned, and ``-`` for what was not measured."""
+"""Formats values as short text; a value that was not measured becomes ``-``."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ FOOTNOTE = "- not measured"
 
 
 def clean(text: str) -> str:
-    """Return text on one line without anything that a terminal would act on."""
+    """Return text on one line, with all characters escaped that a terminal would act on."""
     return clean_line(" ".join(text.split()))
 
 
 def clean_line(text: str) -> str:
-    """Return a line of a file with its blanks, and without anything that a terminal would act on."""
+    """Return a line with its blanks kept, and with all characters escaped that a terminal would act on."""
     return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def shorten(text: str, width: int) -> str:
-    """Return text that takes at most so many columns, ending in ``…`` when something was left out."""
+    """Return text that takes at most ``width`` columns; it ends in ``…`` if it was shortened."""
     if cell_len(text) <= width:
         return text
     kept, used = [], 0
@@ -37,7 +37,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def number(value: float | None, digits: int = 1) -> str:
-    """Return a number in few characters: ``0.42``, ``12.3``, ``4.1k``, ``63k``, ``1.2M``."""
+    """Return a number in few characters, such as ``12.3``, ``4.1k``, ``63k``, ``1.2M``."""
     if value is None:
         return UNMEASURED
     size = abs(value)
@@ -56,7 +56,7 @@ def cores(value: float | None) -> str:
 
 
 def of_limit(used: str, limit: str) -> str:
-    """Return ``used/limit``; the limit is left out when there is none."""
+    """Return ``used/limit``, or only ``used`` if there is no limit."""
     return used if limit == UNMEASURED else f"{used}/{limit}"
 
 
@@ -75,14 +75,14 @@ def compact_bytes(value: float | None) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a part of 1 as ``12%``; below ten percent with one digit."""
+    """Return a share between 0 and 1 as ``12%``; below ten percent with one decimal."""
     if share is None:
         return UNMEASURED
     return f"{share * 100:.0f}%" if share >= 0.0995 or share == 0 else f"{share * 100:.1f}%"
 
 
 def loss(value: float | None) -> str:
-    """Return a loss or a quality with four digits that count."""
+    """Return a loss or a quality with four significant digits."""
     return UNMEASURED if value is None else f"{value:.4g}"
 
 
@@ -92,7 +92,7 @@ def duration(seconds: float | None) -> str:
 
 
 def moment(at: float | None) -> str:
-    """Return an instant of Unix time as ISO 8601 in UTC."""
+    """Return a Unix time as ISO 8601 in UTC."""
     if at is None:
         return UNMEASURED
     return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -104,7 +104,7 @@ def clock(at: float) -> str:
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """Return text in lines of at most so many columns, broken between words where that is possible."""
+    """Return text in lines of at most ``width`` columns, broken between words if possible."""
     lines = [""]
     for word in text.split(" "):
         for piece in chop_cells(word, width) or [word]:
@@ -117,17 +117,17 @@ def wrapped(text: str, width: int) -> list[str]:
 
 
 def lines(text: str, width: int | None) -> list[str]:
-    """Return text wrapped; None: as it is, on one line."""
+    """Return text wrapped to a width; on one line if the width is None."""
     return [text] if width is None else wrapped(text, width)
 
 
 def interval(middle: float, low: float, high: float) -> str:
-    """Return how many times as much something is, and between which that lies."""
+    """Return a value with its interval, such as ``1.50 (1.20 to 1.80)``."""
     return f"{middle:.2f} ({low:.2f} to {high:.2f})"
 
 
 def indented(text: str, width: int | None) -> Text:
-    """Return a text wrapped, two columns in."""
+    """Return text wrapped and indented by two columns."""
     text = clean(text)
     found = lines(text, None if width is None else max(20, width - 2))
     return Text("\n").join(Text(f"  {line}") for line in found)

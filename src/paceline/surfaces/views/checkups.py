@@ -1,4 +1,4 @@
-"""What ``paceline doctor`` shows: a line for each check, and what to do where something lacks."""
+"""The output of ``paceline doctor``: a line for each check, with advice if the check does not pass."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _STYLES = {CheckState.OK: "green", CheckState.MISSING: "yellow", CheckState.FAIL
 
 
 def line(check: Check, *, width: int | None) -> Text:
-    """Return a check: its state, what was found, and below that what to do."""
+    """Return a check: its state, what was found, and the advice below."""
     text = Text()
     text.append(f"{check.state!s:<8}", style=_STYLES[check.state])
     text.append(f"{check.name:<{NAME_WIDTH}}")

@@ -1,4 +1,4 @@
-"""What ``paceline experiment`` shows: every variant beside the baseline."""
+"""The output of ``paceline experiment``: every variant compared with the baseline."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.tuning.comparisons import Comparison
 
 
 def page(experiment: Experiment, *, width: int | None) -> RenderableType:
-    """Return a row for each variant, and how far the experiment is."""
+    """Return a row for each variant, and the progress of the experiment."""
     found = comparisons.compared(experiment)
     columns = (
         Column(header="variant", cells=[each.variant for each in found], shrink_to=16),
@@ -29,7 +29,7 @@ def page(experiment: Experiment, *, width: int | None) -> RenderableType:
 
 
 def progress(experiment: Experiment) -> str:
-    """Return how far it is, and how variants are compared."""
+    """Return the progress of an experiment, and how its variants are compared."""
     planned = len(experiment.plan())
     done = planned - len(experiment.left())
     return (
@@ -39,12 +39,12 @@ def progress(experiment: Experiment) -> str:
 
 
 def times(each: Comparison) -> str:
-    """Return how many times as fast as the baseline a variant is."""
+    """Return the speed of a variant as a multiple of the baseline's, with its interval."""
     return "" if each.times is None else cells.interval(*each.times)
 
 
 def effect(each: Comparison) -> str:
-    """Return the effect in standard deviations."""
+    """Return the effect of a variant in standard deviations."""
     return "" if each.effect is None else f"{each.effect:+.1f}"
 
 

@@ -1,4 +1,4 @@
-"""What ``paceline explain`` shows: all codes, or one with what it is about."""
+"""The output of ``paceline explain``: all codes, or the explanation of one code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def table(entries: Sequence[CodeEntry], *, width: int | None) -> RenderableType:
 
 
 def page(entry: CodeEntry, *, width: int | None) -> RenderableType:
-    """Return all that is known about a code."""
+    """Return the explanation of a code."""
     head = Text()
     name = f" ({entry.name})" if entry.name else ""
     head.append(f"{entry.severity} {entry.code}{name}", style=styles.of_severity(entry.severity))

@@ -1,4 +1,4 @@
-"""What a check found: place, severity, code, reason and fix."""
+"""The findings of a check: position, severity, code, message and fix."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.surfaces.views import cells, styles
 
 
 def findings(found: Sequence[Finding], *, width: int | None) -> RenderableType:
-    """Return findings, each with its place, what is the case and what to change."""
+    """Return findings, each with its position, its message and its fix."""
     parts: list[RenderableType] = []
     for finding in found:
         line = Text()
@@ -27,7 +27,7 @@ def findings(found: Sequence[Finding], *, width: int | None) -> RenderableType:
 
 
 def counted(found: Sequence[Finding]) -> str:
-    """Return how many findings there are of each severity, the worst first."""
+    """Return the number of findings of each severity, the worst severity first."""
     counts = [(severity, sum(f.severity is severity for f in found)) for severity in reversed(Severity)]
     said = [f"{count} {severity}{'s' if count > 1 else ''}" for severity, count in counts if count]
     return ", ".join(said) if said else "no findings"

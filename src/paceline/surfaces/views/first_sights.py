@@ -1,4 +1,4 @@
-"""What is seen of a job at first sight: its main finding in a line, and where its trainers' time goes."""
+"""A job at first sight: its primary cause in a line, and how its trainers spend the time of a step."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _NEED = "not enough data: "
 
 
 def lines(look: DiagnosisRun, *, width: int | None) -> list[Text]:
-    """Return the line of the finding and that of the split of a step.
+    """Return a line for the primary cause and a line for the split of a step.
 
     Args:
-        look: at the job.
-        width: of the terminal; None: as wide as it takes.
+        look: the diagnosis of the job.
+        width: the width of the terminal; None means unlimited.
     """
     found = [finding(look.explanation), split(look)]
     for line in found:
@@ -28,13 +28,13 @@ def lines(look: DiagnosisRun, *, width: int | None) -> list[Text]:
 
 
 def finding(found: Explanation) -> Text:
-    """Return the primary cause in a line, or that nothing is wrong, or what lacks to say so."""
+    """Return a line with the primary cause, or that nothing is wrong, or what is not known."""
     cause = primary(found)
     if cause is not None:
         text = Text(f"{catalogues.topic(cause.name).code} ", style=styles.of_severity(cause.severity))
         text.append(cells.clean(cause.what))
         return text
-    # What was not measured comes before what could not be asked: it can be mended.
+    # Missing data come before what could not be determined, because the user can supply them.
     lacking = sorted(found.unknown, key=lambda each: not each.startswith(_NEED))
     if lacking:
         what = cells.clean(lacking[0].removeprefix(_NEED))
@@ -43,12 +43,12 @@ def finding(found: Explanation) -> Text:
 
 
 def primary(found: Explanation) -> Cause | None:
-    """Return the cause that matters most of those that are not over; None: there is none."""
+    """Return the most important current cause; None if there is none."""
     return next((cause for cause in found.causes if not cause.is_past), None)
 
 
 def split(look: DiagnosisRun) -> Text:
-    """Return where the time of a step goes, from the newest traces."""
+    """Return the shares of a step's time, from the newest traces."""
     shares = trace_summaries.shares(look.recording.traces)
     if shares is None:
         return Text("step: not traced", style="dim")

@@ -1,4 +1,4 @@
-"""Whether a job fits: what would lie on which node, or what blocks it where."""
+"""Whether a job fits on a cluster: its placement on nodes, or what blocks it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paceline.surfaces.views import cells, tables
 
 
 def fit(spec: JobSpec, found: Fit, *, width: int | None) -> RenderableType:
-    """Return the answer and its reasons."""
+    """Return whether the job fits, with its placement or the reasons against it."""
     if found.fits:
         return Group(Text(_answer(spec, found), style="bold green"), _places(spec, found, width))
     return Group(Text(_answer(spec, found), style="bold red"), _blockers(found, width))

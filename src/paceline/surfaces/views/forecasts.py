@@ -1,4 +1,4 @@
-"""What ``paceline predict`` shows."""
+"""The output of ``paceline predict``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.services.studying.autoscale_forecasts import Round
 from paceline.surfaces.views import cells, tables
 from paceline.surfaces.views.tables import Column
 
-#: Of costs, in words.
+#: The costs of the model, in words.
 COSTS = {
     "trainer_seconds": "what a step costs a trainer",
     "trainer_visit_seconds": "what a visit to a PS costs a trainer",
@@ -30,7 +30,7 @@ COSTS = {
 
 
 def page(found: Forecast, *, width: int | None) -> RenderableType:
-    """Return the speed now and then, what binds, what it costs, and what is not known."""
+    """Return the measured and the predicted speed, with binding limits, costs and assumptions."""
     columns = (
         Column(header="", cells=("examples/s", "of now", "binds", "core-hours, 1M examples")),
         Column(
@@ -62,7 +62,7 @@ def page(found: Forecast, *, width: int | None) -> RenderableType:
 
 
 def probed(found: Sequence[Compared], *, width: int | None) -> RenderableType:
-    """Return the elasticity of each part that was probed, beside what the model computes of it."""
+    """Return the elasticity of each probed part, beside the elasticity that the model computes."""
     columns = (
         Column(header="part", cells=[each.probed.part.name for each in found], shrink_to=16),
         Column(
@@ -77,12 +77,12 @@ def probed(found: Sequence[Compared], *, width: int | None) -> RenderableType:
 
 
 def rounds(now: float, found: Sequence[Round], *, width: int | None) -> RenderableType:
-    """Return what each round of autoscaling is foretold to change, and how fast the job is after it.
+    """Return the predicted changes of each round of autoscaling, and the speed of the job after it.
 
     Args:
-        now: examples a second that were measured.
+        now: the measured examples per second.
         found: the rounds.
-        width: in characters.
+        width: the width in characters.
     """
     rows = [row for number, each in enumerate(found, 1) for row in _moves(number, each)]
     columns = (
@@ -101,7 +101,7 @@ def rounds(now: float, found: Sequence[Round], *, width: int | None) -> Renderab
 
 
 def _moves(number: int, found: Round) -> Iterator[tuple[str, str, str, str]]:
-    """Yield the lines of a round: each move, and with the first one what all of them bring."""
+    """Yield a line for each move of a round; the first also has the effect of the whole round."""
     told = found.forecast
     brings = f"{told.then_examples_per_second:,.0f}", cells.interval(told.times, told.low, told.high)
     for place, move in enumerate(found.balance.moves):
@@ -109,7 +109,7 @@ def _moves(number: int, found: Round) -> Iterator[tuple[str, str, str, str]]:
 
 
 def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None) -> RenderableType:
-    """Return a row for each value of a field, with a mark where more of it begins to bring little."""
+    """Return a row for each value of a field, with a mark at the knee."""
     knee = forecasts.knee(found)
     columns = (
         Column(header="value", cells=values, right=True),

@@ -1,4 +1,4 @@
-"""The page about one job: what was asked for, what runs, what happened, and where its files are."""
+"""The page about one job: its spec, its replicas, its events and its files."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def page(
 
     Args:
         run: the job.
-        replicas: its replicas.
-        events: all that happened, in the order of time.
-        lost: whether it should run, but no supervisor watches it.
-        now: Unix seconds, for ages.
-        width: of the terminal; None: as wide as it takes.
+        replicas: the replicas of the job.
+        events: all events of the job, in chronological order.
+        lost: whether the job should run but no supervisor watches it.
+        now: the current time in Unix seconds, for ages.
+        width: the width of the terminal; None means unlimited.
         wide: whether to show every column.
-        last_events: how many events to show, the latest.
+        last_events: how many of the latest events to show.
     """
     parts: list[RenderableType] = [
         job_tables.heading(run, lost=lost, now=now, width=width),
@@ -68,7 +68,7 @@ def _section(title: str, body: RenderableType) -> list[RenderableType]:
 
 
 def _facts(facts: Sequence[tuple[str, str]], width: int | None) -> Text:
-    """Return names and values in two columns; a value that is too long goes on below."""
+    """Return names and values in two columns; a long value continues on the next lines."""
     size = max(len(name) for name, _ in facts)
     lines = []
     for name, value in facts:

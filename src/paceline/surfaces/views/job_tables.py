@@ -13,7 +13,7 @@ from paceline.surfaces.views import cells, styles, tables
 
 
 def shown_phase(run: Run | RunSummary, *, lost: bool) -> str:
-    """Return a job's phase as users see it: ``lost`` when it should run but no supervisor watches it."""
+    """Return the phase that users see: ``lost`` if the job should run but no supervisor watches it."""
     return styles.LOST if lost else str(run.phase)
 
 
@@ -30,11 +30,11 @@ def job_list(
 
     Args:
         runs: the jobs, in the order in which they are shown.
-        lost: names of jobs that no supervisor watches.
-        now: Unix seconds, for ages.
-        width: of the terminal; None: as wide as it takes.
-        wide: whether to show everything.
-        namespaces: whether to show in which namespace of a cluster each is.
+        lost: the names of jobs that no supervisor watches.
+        now: the current time in Unix seconds, for ages.
+        width: the width of the terminal; None means unlimited.
+        wide: whether to show every column.
+        namespaces: whether to show each job's namespace on the cluster.
     """
     phases = [shown_phase(run, lost=run.name in lost) for run in runs]
     Column = tables.Column
@@ -65,7 +65,7 @@ def job_list(
 
 
 def runtime(run: Run | RunSummary, now: float) -> str:
-    """Return how long a job has run, or ran."""
+    """Return how long a job has been running, or ran in total."""
     if run.started_at is None:
         return cells.UNMEASURED
     return cells.duration((run.finished_at or now) - run.started_at)
@@ -87,7 +87,7 @@ def job(
 
 
 def heading(run: Run, *, lost: bool, now: float, width: int | None) -> Text:
-    """Return the lines that a page about one job begins with."""
+    """Return the first lines of a page about one job."""
     phase = shown_phase(run, lost=lost)
     text = Text()
     text.append(cells.clean(run.name), style="bold")
@@ -139,7 +139,7 @@ def replica_table(replicas: Sequence[ReplicaRow], *, width: int | None, wide: bo
 
 
 def core_list(cores: Sequence[int]) -> str:
-    """Return core numbers as the kernel writes them: ``0-3,8``; ``any`` for none."""
+    """Return core numbers in the kernel's format, such as ``0-3,8``; ``any`` if there are none."""
     if not cores:
         return "any"
     ranges: list[list[int]] = []
@@ -152,7 +152,7 @@ def core_list(cores: Sequence[int]) -> str:
 
 
 def _replicas(run: RunSummary) -> str:
-    """Return how many replicas run of each role; of a job that has ended, how many there were."""
+    """Return how many replicas of each role are running; for an ended job, how many there were."""
     return re.sub(r"\d+/(\d+)", r"\1", run.replicas) if run.phase.is_final else run.replicas
 
 

@@ -1,4 +1,4 @@
-"""Why a job is as it is, in Markdown, for pull requests and chats."""
+"""The explanation of a job in Markdown, for pull requests and chats."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from paceline.surfaces.answers import Answer, AnswerReason, Prospect
 from paceline.surfaces.views import cells
 
-#: What Markdown or HTML would act on; an underscore within a word is none of that.
+#: Characters with a meaning in Markdown or HTML; an underscore within a word has none.
 _SPECIAL = re.compile(r"([\\`*\[\]<>#|~]|(?<![^\W_])_|_(?![^\W_]))")
 
 
 def text(answer: Answer) -> str:
-    """Return the answer: headings, lists, a block for each change of the job file, tables of the outlook."""
+    """Return the explanation: headings, lists, a diff of the job file for each change, outlook tables."""
     return "\n".join(_lines(answer))
 
 
@@ -65,5 +65,5 @@ def _outlook(outlook: Prospect) -> Iterator[str]:
 
 
 def _plain(words: str) -> str:
-    """Return text of a job as text: nothing in it is taken for Markdown, HTML or a mention."""
+    """Return text with Markdown and HTML escaped, and without mentions."""
     return _SPECIAL.sub(r"\\\1", cells.clean(words)).replace("@", "@\N{ZERO WIDTH SPACE}")

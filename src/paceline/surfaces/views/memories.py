@@ -1,4 +1,4 @@
-"""What ``paceline suggest`` shows: the best past run of the model, and what its job file has otherwise."""
+"""The output of ``paceline suggest``: the best past run of the model, and the differences of its job file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NAMED = 4
 
 
 def page(job: str, found: Suggestion, *, diffs: Diffs, width: int | None) -> Text:
-    """Return what past runs suggest."""
+    """Return the suggestion from past runs, and regressions among them."""
     paragraphs = Paragraphs(width)
     parts = [paragraphs.filled("", (f"{job}: {_lead(found)}", "bold"), indent=0)]
     best = found.best

@@ -1,4 +1,4 @@
-"""Labelled paragraphs: a word in grey, and beside it text, or rows of a diff, that fit the terminal."""
+"""Labelled paragraphs that fit the terminal: a grey label, and text or rows of a diff beside it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "dim"}
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Paragraphs:
-    """Makes paragraphs no wider than a terminal; None: as wide as it takes."""
+    """Builds paragraphs no wider than the terminal; a width of None means unlimited."""
 
     width: int | None
 
     def filled(self, label: str, *parts: tuple[str, str], indent: int) -> Text:
-        """Return texts, each with its style, one behind the other; what is too long goes on below."""
+        """Return texts in their styles, one after the other, wrapped to the width."""
         cleaned = [(cells.clean(text), style) for text, style in parts]
         lines = cells.wrapped(" ".join(text for text, _ in cleaned if text), self._room(indent))
         body = Text(f"\n{' ' * indent}".join(lines))
-        # Lines are broken at blanks or within words, so other characters keep their order.
+        # Wrapping only adds or removes blanks, so all other characters keep their order.
         inked = [offset for offset, char in enumerate(body.plain) if not char.isspace()]
         done = 0
         for text, style in cleaned:

@@ -1,4 +1,4 @@
-"""What ``--dry-run`` of a submit shows: for each replica its seat, limits and command."""
+"""The output of a submission with ``--dry-run``: the seat, limits and command of each replica."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.surfaces.views import cells, job_tables, styles
 
 
 def plan(value: JobPlan) -> RenderableType:
-    """Return what a submit would do."""
+    """Return what a submission would do."""
     parts: list[RenderableType] = [
         Text(f"would submit {value.name}: {len(value.replicas)} replicas", style="bold"),
         Text(f"folder       {value.directory}"),

@@ -1,4 +1,4 @@
-"""A probe as people see it: what was cut, what that cost, and what follows."""
+"""A probe as a table: the parts that were cut, the cost of the cuts, and the conclusion."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STYLES = {PartVerdict.BINDS: "bold red", PartVerdict.RESTS: "green", PartVerdic
 
 
 def page(probe: Probe, width: int | None) -> RenderableType:
-    """Return a table of the parts that were cut, under what was found."""
+    """Return a table of the parts that were cut, followed by the conclusion."""
     lines = [Text(sayings.conclusion(probe.elasticities), style="bold")]
     lines += [Text(each) for each in sayings.foretold(probe.elasticities)]
     lines.append(Text(sayings.spent(probe), style="dim"))

@@ -1,4 +1,4 @@
-"""What ``paceline tune`` shows of a job that was measured: what could be changed, the likeliest first."""
+"""The proposals of ``paceline tune`` for a measured job, the most promising first."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from paceline.surfaces.diffs import Diffs
 from paceline.surfaces.views.paragraphs import Paragraphs
 
 _INDENT = 11
-#: What is gained, by what is asked for.
+#: The quantity that improves, by the goal of the search.
 GAINED = {Goal.FASTEST: "the examples/s", Goal.CHEAPEST: "the examples for each core-second"}
 
 
@@ -26,15 +26,15 @@ def page(
     diffs: Diffs,
     width: int | None,
 ) -> Text:
-    """Return the proposals, each with its gain, what that rests on, its risk and its diff.
+    """Return the proposals, each with its gain, the basis of the gain, its risk and its diff.
 
     Args:
-        job: its name.
+        job: the name of the job.
         found: the proposals.
-        objective: what is asked for.
-        none: why there is none.
-        diffs: shows what they change.
-        width: of the terminal; None: as wide as it takes.
+        objective: the objective of the search.
+        none: why there are no proposals.
+        diffs: shows the changes of proposals.
+        width: the width of the terminal; None means unlimited.
     """
     paragraphs = Paragraphs(width)
     count = (

@@ -1,4 +1,4 @@
-"""What is said when a job has ended."""
+"""Summaries of ended jobs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paceline.surfaces.views import cells, job_tables, styles, tops
 
 
 def summary(snapshot: Snapshot, *, width: int | None) -> RenderableType:
-    """Return the summary of a job that has ended; replicas that failed with their reasons."""
+    """Return the summary of an ended job, with the reasons of failed replicas."""
     failed = [
         Text(f"{replica.replica}: {cells.clean(str(replica.row.exit))}", style=styles.of_phase("failed"))
         for replica in snapshot.replicas

@@ -1,7 +1,7 @@
-"""Tables that fit: columns are shortened, then left out, until a row is no wider than the terminal.
+"""Tables that fit the terminal: columns are shortened or left out until a row is no wider than it.
 
-Rich's own tables squeeze every column; these know which one matters. The result is plain ``Text``, so it can
-be printed at any width, also wider than the terminal.
+Rich's own tables shrink every column; here each column says whether it may be shortened or left out. The
+result is plain ``Text``, so it can be printed at any width, even wider than the terminal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rich.text import Text
 from paceline.surfaces.views import cells
 
 GAP = 2
-#: When even the shortest cells do not fit, any column is shortened to this.
+#: If the columns at their smallest widths still do not fit, every column may be shortened to this width.
 HARD_FLOOR = 4
 HEADER_STYLE = "dim"
 NEW_LINE = ("\n", "")
@@ -25,12 +25,12 @@ NEW_LINE = ("\n", "")
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Column:
-    """One column.
+    """A column of a table.
 
     Attributes:
-        shrink_to: the columns of the terminal below which it is not shortened; None: it never is.
-        drop: 0 stays for ever; of the others the highest is left out first.
-        styles: one for each cell, or none at all.
+        shrink_to: the width in terminal columns to which it may be shortened; None means not at all.
+        drop: 0 if the column is never left out; otherwise columns with the highest number are left out first.
+        styles: a style for each cell, or empty.
     """
 
     header: str
@@ -42,20 +42,20 @@ class Column:
 
     @functools.cached_property
     def natural_width(self) -> int:
-        """Return the columns of the terminal that the longest cell takes."""
+        """The width of the longest cell in terminal columns."""
         return max(cell_len(self.header), *(cell_len(cell) for cell in self.cells), 0)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Fitted:
-    """A table, and the headers of the columns that had no room."""
+    """A table, and the headers of the columns that were left out."""
 
     text: Text
     dropped: tuple[str, ...]
 
 
 def fit(columns: Sequence[Column], width: int | None) -> Fitted:
-    """Return the table of columns within a width; None: as wide as it takes."""
+    """Return a table of the columns that fits a width; None means unlimited."""
     kept = list(columns)
     widths = [column.natural_width for column in kept]
     while width is not None and sum(_smallest(kept)) + GAP * (len(kept) - 1) > width:
@@ -78,7 +78,7 @@ def _smallest(columns: Sequence[Column]) -> list[int]:
 
 
 def _shrunk(columns: Sequence[Column], widths: list[int], width: int) -> list[int]:
-    """Take what is too much from the columns that may be shortened; from all when that is not enough."""
+    """Reduce widths to fit: first of columns that may be shortened, then, if needed, of all columns."""
     excess = sum(widths) + GAP * (len(columns) - 1) - width
     floors = _smallest(columns)
     for least in (floors, [HARD_FLOOR] * len(floors)):
@@ -98,7 +98,7 @@ def _drawn(columns: Sequence[Column], widths: Sequence[int]) -> Text:
         found = [(c.cells[row], c.styles[row] if c.styles else "") for c in columns]
         lines.append(_line(columns, widths, found))
     parts = [part for line in lines for part in (*line, NEW_LINE)]
-    # Rich works for each part: what lies between two styles is one.
+    # Rich's work grows with the number of parts, so adjacent parts of the same style are joined.
     alike = itertools.groupby(parts[:-1], key=lambda part: part[1])
     return Text.assemble(*(("".join(content for content, _ in run), style) for style, run in alike))
 
@@ -106,7 +106,7 @@ def _drawn(columns: Sequence[Column], widths: Sequence[int]) -> Text:
 def _line(
     columns: Sequence[Column], widths: Sequence[int], contents: Sequence[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Return the parts of one line, each with its style; nothing trails behind the last."""
+    """Return the parts of a line with their styles, without trailing blanks."""
     parts: list[tuple[str, str]] = []
     for column, width, (content, style) in zip(columns, widths, contents, strict=True):
         if parts:

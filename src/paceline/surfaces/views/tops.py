@@ -1,4 +1,4 @@
-"""What ``paceline top`` shows: how far the job is, and who carries the load, role by role."""
+"""The output of ``paceline top``: the progress of a job, and the load of its replicas by role."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.surfaces.views import cells, first_sights, job_tables, styles, tables
 
 BAR_WIDTH = 20
-#: Lines of a role beside its title and replicas: a blank one, the header of the table, what was left out.
+#: Lines of a role besides its title and replicas: a blank line, the table's header, the replicas left out.
 ROLE_LINES = 3
 
 
 def frame(
     snapshot: Snapshot, *, width: int | None, height: int | None = None, look: DiagnosisRun | None = None
 ) -> RenderableType:
-    """Return one picture of a job.
+    """Return the whole output for one snapshot of a job.
 
     Args:
-        snapshot: the job.
-        width: of the terminal; None: as wide as it takes, with every column.
-        height: of the terminal; the least busy replicas are left out when there are more; None: all.
-        look: what is found in it, to be told at first sight; None: nothing is said of that.
+        snapshot: the state of the job.
+        width: the width of the terminal; None means unlimited, with every column.
+        height: the height of the terminal; if it is too small, the least busy replicas are left out. None
+            means all replicas.
+        look: the diagnosis of the job, whose primary cause is shown; None shows no diagnosis.
     """
     top = header(snapshot, width=width)
     if look is not None:
@@ -99,7 +100,7 @@ def _bar(share: float) -> str:
 
 
 def title(role: RoleSnapshot, width: int | None) -> Text:
-    """Return the lines about a role: how many run, what they use, and for PS how unevenly."""
+    """Return the lines about a role: running replicas, CPU cores in use, and for PS the imbalances."""
     running = sum(replica.row.phase is ReplicaPhase.RUNNING for replica in role.replicas)
     text = Text()
     text.append(str(role.role), style=f"bold {styles.of_role(role.role)}")
@@ -112,7 +113,7 @@ def title(role: RoleSnapshot, width: int | None) -> Text:
         text.append(f"  hot: {role.hot}", style=styles.HOT)
     lines = [_fitted(text, width)]
     if role.role is Role.PS and role.imbalances:
-        # Uneven load is what the PS of a slow job have; workers that differ only wait for each other.
+        # Imbalance matters for PS, where it makes a job slow; uneven workers only wait for each other.
         lines.append(_fitted(Text("  ").join(map(_imbalance, role.imbalances)), width))
     return Text("\n").join(lines)
 
@@ -165,7 +166,7 @@ def _table(role: RoleSnapshot, count: int, width: int | None, snapshot: Snapshot
         columns.append(column("GPU", lambda r: cells.percent(r.gpu_utilization), drop=5))
         columns.append(column("GPU MEM", lambda r: cells.compact_bytes(r.gpu_memory_bytes), drop=6))
     if snapshot.run.engine == KUBERNETES and not snapshot.whole_run:
-        # Figures come from afar, and not all at once.
+        # Measurements of a cluster arrive late and at different times.
         columns.append(column("AGE", lambda r: _age(r, snapshot.at), drop=5))
     return tables.fit(columns, width)
 
@@ -204,7 +205,7 @@ def _is_unmeasured(replica: ReplicaSnapshot) -> bool:
 
 
 def _rows_per_role(snapshot: Snapshot, height: int | None) -> list[int]:
-    """Share the lines that there are between the roles, the small ones first."""
+    """Distribute the available lines among the roles, small roles first."""
     wanted = [len(role.replicas) for role in snapshot.roles]
     if height is None:
         return wanted

@@ -1,4 +1,4 @@
-"""A trace as tables: what moved by variable, what the parameter servers computed, where steps spent time."""
+"""A trace as tables: the traffic of variables, the parameter servers' operations, the split of steps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SERVER_ROWS = 5
 
 
 def page(traces: Sequence[Trace], *, width: int | None) -> RenderableType:
-    """Return the tables; without a width everything, else the largest rows."""
+    """Return the tables, with only the largest rows; without a width, with all rows."""
     return Group(
         _splits(traces, width),
         Text(),

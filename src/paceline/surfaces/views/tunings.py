@@ -1,4 +1,4 @@
-"""What ``paceline tune`` shows of trials: each with its change, its speed and whether it stays."""
+"""The trials of ``paceline tune``: each with its change, its speed and whether the change is kept."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _FIRST = "the job as it came"
 
 
 def page(tuning: Tuning, *, width: int | None) -> RenderableType:
-    """Return the trials in their order, and what came out of them."""
+    """Return the trials in their order, and the conclusion."""
     done = tuning.finished
     columns = (
         Column(header="trial", cells=[str(each.number) for each in done], right=True),
@@ -34,12 +34,12 @@ def page(tuning: Tuning, *, width: int | None) -> RenderableType:
 
 
 def changed(trial: Trial) -> str:
-    """Return what was changed in a trial."""
+    """Return the names of a trial's changes."""
     return ", ".join(each.name for each in trial.proposals) or _FIRST
 
 
 def verdict(trial: Trial) -> str:
-    """Return what became of the changes of a trial."""
+    """Return whether the changes of a trial were kept, or why not."""
     if trial.judgement is None:
         return trial.outcome.failure if trial.outcome is not None else ""
     return "kept" if trial.judgement.kept else f"undone: {trial.judgement.why}"
@@ -63,7 +63,7 @@ def _times(trial: Trial) -> str:
 
 
 def live(done: LiveChange) -> Text:
-    """Return what became of a change of a job that runs."""
+    """Return the result of a change of a running job."""
     found = done.judgement
     times = (
         f"{found.times:.2f} times ({found.low:.2f} to {found.high:.2f})" if found.times else "not measured"
@@ -76,7 +76,7 @@ def live(done: LiveChange) -> Text:
 
 
 def proof(tuning: Tuning) -> Iterator[str]:
-    """Yield what was measured again of the job as it came and of the best one, one after the other."""
+    """Yield the results of the final comparison, in which the original job and the best one run in turn."""
     found, quality = judgements.proven(tuning.objective, tuning.pairs), tuning.quality
     if found is not None:
         times, low, high = found
@@ -91,7 +91,7 @@ def proof(tuning: Tuning) -> Iterator[str]:
 
 
 def conclusion(tuning: Tuning) -> str:
-    """Return in a sentence how much better the best job file is than the first one."""
+    """Return a sentence about how much better the best job file is than the first one."""
     first, best = tuning.first, tuning.best
     if first is None or best is None or first.outcome is None or best.outcome is None:
         return "Nothing was measured."

@@ -1,4 +1,4 @@
-"""Layouts of variables over parameter servers: side by side, shard by shard, and what two differ in."""
+"""Layouts of variables over parameter servers: compared, shard by shard, and as differences of two plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.surfaces.views import cells, tables
 
 
 def alternatives(found: Sequence[Alternative], *, width: int | None) -> RenderableType:
-    """Return a row for each alternative: bytes and traffic of the fullest server, and how uneven they are."""
+    """Return a row for each alternative: bytes and traffic of the fullest server, and the imbalances."""
     plans = [one.plan for one in found]
     table = tables.fit(
         [
@@ -44,7 +44,7 @@ def alternatives(found: Sequence[Alternative], *, width: int | None) -> Renderab
 
 
 def shards(plan: Plan, *, width: int | None) -> RenderableType:
-    """Return a row for each shard: where it lies, what it takes there and what it moves in a step."""
+    """Return a row for each shard: its server, its bytes and its traffic per step."""
     columns = [
         tables.Column(header="VARIABLE", cells=[shard.name for shard in plan.shards], shrink_to=16),
         tables.Column(header="PS", cells=[str(shard.server) for shard in plan.shards], right=True),
@@ -71,7 +71,7 @@ def shards(plan: Plan, *, width: int | None) -> RenderableType:
 
 
 def differences(found: Sequence[VariableDifference], *, width: int | None) -> RenderableType:
-    """Return a row for each variable that lies otherwise: where it was, where it is, what has to move."""
+    """Return a row for each variable whose layout differs: servers before and after, and moved bytes."""
     if not found:
         return Text("nothing moves: both plans are the same")
     moved = cells.compact_bytes(sum(one.moved_bytes or 0 for one in found))

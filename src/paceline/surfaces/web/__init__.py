@@ -1,6 +1,6 @@
-"""The server: an API under ``/api/v1`` and a page for people, over the same services as the command line.
+"""The server: an API under ``/api/v1`` and web pages, over the same services as the command line.
 
-``applications`` puts it together. A request passes ``guards`` (host, size, rate, origin), then ``callers``
-(who asks) and ``gates`` (may they), then a function of ``routes`` or ``pages``. ``schemas`` say what answers
-look like, ``problems`` what errors do.
+``applications`` builds the application. A request passes ``guards`` (host, size, rate, origin), then
+``callers`` (who the caller is) and ``gates`` (what the caller may do), then a function of ``routes`` or
+``pages``. ``schemas`` define the answers, ``problems`` the errors.
 """

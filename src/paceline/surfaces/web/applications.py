@@ -1,4 +1,4 @@
-"""The application: routes, guards, and what they stand on."""
+"""The application: its routes, its guards, and the objects that both use."""
 
 from __future__ import annotations
 
@@ -101,14 +101,14 @@ def application(
     """Return the application of a site.
 
     Args:
-        site: what it stands on.
-        hosts: the names, with ports, by which it may be called; None: any.
-        proxies: those that are believed when they say where requests come from; None: none is.
-        clock: seconds of any clock that only goes on.
-        job_files: reads those of requests; None: one that ends with the application.
+        site: the jobs, the store and the gate to serve.
+        hosts: the host names, with ports, that requests may address; None: any.
+        proxies: proxies whose headers on a request's origin are believed; None: no proxy is believed.
+        clock: a monotonic clock in seconds.
+        job_files: reads the job files in requests; None: a new reader.
     """
     described = _described()
-    # A page of FastAPI's for the description would load scripts from elsewhere.
+    # FastAPI's documentation pages would load scripts from other sites.
     made = FastAPI(
         title=_TITLE, docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json", lifespan=_living
     )
@@ -132,14 +132,14 @@ def application(
         proxies=proxies or Proxies(),
         refuse=refuse,
     )
-    # The last one is passed first: the guard knows paths as they are without the namespace in front of them.
+    # The middleware added last runs first: the guard sees paths without the namespace prefix.
     made.add_middleware(Namespaces)
     return made
 
 
 @contextlib.asynccontextmanager
 async def _living(application: FastAPI) -> AsyncIterator[None]:
-    """End with the application what it has begun."""
+    """Close the reader of job files when the application ends."""
     try:
         yield
     finally:
@@ -148,7 +148,7 @@ async def _living(application: FastAPI) -> AsyncIterator[None]:
 
 @functools.cache
 def _routes() -> list[BaseRoute]:
-    """Return all routes, made once: they know nothing of an application, and making them takes longest."""
+    """Return all routes, cached: they do not depend on an application, and building them takes longest."""
     api = APIRouter(prefix=PREFIX)
     for each in _ROUTES:
         api.include_router(each.router)
@@ -168,7 +168,7 @@ def _described() -> descriptions.Description:
 
 
 def _style() -> Response:
-    """Answer with the style that reports have, too."""
+    """Return the style sheet, which reports use too."""
     return Response(templates.style(), media_type="text/css")
 
 
@@ -177,6 +177,6 @@ def _healthy() -> PlainTextResponse:
 
 
 def _ready(request: Request) -> PlainTextResponse:
-    """Answer whether the store answers."""
+    """Check that the store answers."""
     request.app.state.site.store.run_names_like("\N{REPLACEMENT CHARACTER}")
     return PlainTextResponse("ok")

@@ -1,4 +1,4 @@
-"""Who makes a request, and whether they may: what every route asks for."""
+"""Who makes a request, and whether the caller may make it: every route depends on this module."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from paceline.surfaces.web.sites import Site
 from paceline.surfaces.web.tickets import Tickets
 
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-#: How often it is checked again who follows a stream, and what they may.
+#: How often the identity and the rights of a stream's follower are checked again.
 ASK_AGAIN_SECONDS = 60.0
 Namespace = Annotated[
     str | None,
@@ -43,11 +43,11 @@ class CallerRequest:
     """A request whose caller may make it.
 
     Attributes:
-        jobs: those of the namespace that it is about.
-        lookout: the latest looks at these.
+        jobs: the jobs of the request's namespace.
+        lookout: the latest looks at these jobs.
         namespace: None on this machine.
-        origin: the address that it came from.
-        job_files: reads those that come in requests.
+        origin: the address that the request came from.
+        job_files: reads the job files in requests.
     """
 
     site: Site
@@ -60,11 +60,11 @@ class CallerRequest:
     job_files: JobFiles
 
     def may(self, operation: ApiOperation) -> bool:
-        """Whether the caller may do something else, too."""
+        """Whether the caller may do another operation, too."""
         return self.site.gate.allows(self.caller, operation, self.namespace)
 
     def note(self, job: str | None, detail: str = "") -> None:
-        """Write a change into the audit log, before it is made: none is made that is not there.
+        """Write a change into the audit log before making it, so that no change is missing from the log.
 
         Raises:
             StoreError: the store cannot be written.
@@ -78,10 +78,10 @@ class CallerRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Identified:
-    """Who makes a request.
+    """The identity of a request's caller.
 
     Attributes:
-        caller: None: that is not known, and ``error`` says why.
+        caller: None: the caller is unknown, and ``error`` says why.
     """
 
     caller: Caller | None
@@ -89,12 +89,15 @@ class Identified:
 
 
 def cookie(request: Request) -> str:
-    """Return the name of the cookie with the session; browsers send those of one port to all others."""
+    """Return the name of the session cookie.
+
+    The name contains the port: browsers send the cookies of one port to all ports of a host.
+    """
     return f"paceline-{request.url.port or request.url.scheme}"
 
 
 async def identify(request: Request) -> Identified:
-    """Return who makes a request, by its headers alone: none of its body has been read yet."""
+    """Return who makes a request, from its headers alone: its body has not been read yet."""
     try:
         return Identified(await _caller(request))
     except (RequestRefused, PacelineError) as error:
@@ -105,8 +108,8 @@ async def _caller(request: Request) -> Caller:
     """Return who makes a request.
 
     Raises:
-        Refused: the caller is unknown, or a page of another site made the request.
-        PacelineError: the cluster or the store does not say.
+        RequestRefused: the caller is unknown, or a page of another site made the request.
+        PacelineError: the cluster or the store does not answer.
     """
     site: Site = request.app.state.site
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
@@ -121,7 +124,7 @@ async def _caller(request: Request) -> Caller:
     found = await recognised(request, token, session) if is_said or by_headers else None
     if found is None and not is_said:
         raise _unknown("who asks is not known: no token")
-    if found is None and session is not None:  # It has ended, as a rule: none can be guessed.
+    if found is None and session is not None:  # Almost always an ended session: tickets cannot be guessed.
         _guesses(request).count(address(request))
         raise _unknown("who asks is not known: the session has ended")
     if found is None:
@@ -131,12 +134,12 @@ async def _caller(request: Request) -> Caller:
 
 
 async def recognised(request: Request, token: str | None, session: str | None = None) -> Caller | None:
-    """Return the caller whose token, session or headers a request brings; None: the caller is unknown.
+    """Return the caller that a request's token, session or headers identify; None: the caller is unknown.
 
-    Right ones are recognised however many wrong ones came from the same address (`rates.Guesses`).
+    A right token is recognised however many wrong ones came from the same address (`rates.Guesses`).
 
     Raises:
-        PacelineError: the cluster or the store does not say.
+        PacelineError: the cluster or the store does not answer.
     """
     site: Site = request.app.state.site
     tickets: Tickets = request.app.state.tickets
@@ -165,11 +168,11 @@ def _unknown(why: str) -> RequestRefused:
 async def caller(
     request: Request, _described: Annotated[object, Depends(HTTPBearer(auto_error=False))] = None
 ) -> Caller:
-    """Return who makes a request, as the guard has found out.
+    """Return who makes a request, as the guard has identified the caller.
 
     Raises:
-        Refused: the caller is unknown, or a page of another site made the request.
-        PacelineError: the cluster or the store does not say.
+        RequestRefused: the caller is unknown, or a page of another site made the request.
+        PacelineError: the cluster or the store does not answer.
     """
     identity: Identified = request.state.identity
     if identity.caller is None:
@@ -179,7 +182,7 @@ async def caller(
 
 
 def credentials(request: Request, token: str | None) -> Credentials:
-    """Return what a request says of who makes it."""
+    """Return the credentials that a request carries."""
     headers: dict[str, str] = {}
     for name, value in request.headers.items():
         headers[name] = f"{headers[name]},{value}" if name in headers else value
@@ -187,7 +190,7 @@ def credentials(request: Request, token: str | None) -> Credentials:
 
 
 def address(request: Request) -> str:
-    """Return where a request comes from, as far as that can be believed (`guards.RequestGuard`)."""
+    """Return the address that a request comes from, as far as it can be believed (`guards.RequestGuard`)."""
     return str(request.state.origin)
 
 
@@ -195,7 +198,7 @@ def count_guess(request: Request) -> None:
     """Count a wrong token.
 
     Raises:
-        Refused: its address has brought too many.
+        RequestRefused: too many wrong tokens came from this address.
     """
     wait = _guesses(request).count(address(request))
     if wait:
@@ -209,14 +212,17 @@ def _guesses(request: Request) -> Guesses:
 
 
 def _is_of_browser(request: Request) -> bool:
-    """Whether a browser makes a request that may change something: it says from which page."""
+    """Whether a browser makes a request: browsers name the page that a change comes from, or send cookies."""
     return any(name in request.headers for name in ("sec-fetch-site", "origin", "cookie"))
 
 
 def _check_origin(request: Request) -> None:
-    """Let a change pass that a page of this server asks for: browsers say where a request comes from.
+    """Check that a change was requested by a page of this server; browsers state the origin of a request.
 
     Source: OWASP, "Cross-Site Request Forgery Prevention", on Fetch Metadata and the Origin header.
+
+    Raises:
+        RequestRefused: the request comes from a page of another site, or does not state its origin.
     """
     site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
     if site is not None:
@@ -231,10 +237,9 @@ Known = Annotated[Caller, Depends(caller)]
 
 
 def may(operation: ApiOperation) -> Callable[..., CallerRequest]:
-    """Return what makes sure that the caller may do an operation, for ``Depends``.
+    """Return a dependency, for ``Depends``, which checks that the caller may do an operation.
 
-    Raises:
-        Refused: they may not.
+    The dependency raises `RequestRefused` if the caller may not.
     """
 
     def asked(request: Request, known: Known, namespace: Namespace = None) -> CallerRequest:
@@ -255,11 +260,11 @@ def may(operation: ApiOperation) -> Callable[..., CallerRequest]:
 
 
 class Rights:
-    """Checks once a minute whether the follower of a stream may go on: tokens end, rights are taken away.
+    """Checks once a minute whether a stream's follower may go on: tokens expire, and rights are revoked.
 
     Args:
-        request: that began the stream.
-        asked: what it was found to be then.
+        request: the request that began the stream.
+        asked: the request as it was checked then.
     """
 
     def __init__(self, request: Request, asked: CallerRequest) -> None:
@@ -268,11 +273,11 @@ class Rights:
         self._due = self._clock() + ASK_AGAIN_SECONDS
 
     async def check(self) -> None:
-        """Let those go on who may.
+        """Check that the caller may still follow the stream.
 
         Raises:
-            Refused: they may not any more.
-            PacelineError: the cluster or the store does not say.
+            RequestRefused: the caller may not follow it any more.
+            PacelineError: the cluster or the store does not answer.
         """
         if self._clock() < self._due:
             return

@@ -1,7 +1,7 @@
-"""Who asks a server on a cluster, and what they may: the API server's word for both.
+"""Who calls a server on a cluster, and what the caller may do: the API server decides both.
 
-There are no users here and no table of rights: who may delete a TrainingJob with kubectl may delete it here.
-Answers are kept for some seconds, so a right that is taken away, or a token, counts a little longer.
+There are no users here and no table of rights: a user who may delete a TrainingJob with kubectl may delete it
+here. Answers are cached for some seconds, so a revoked right or token stays valid a little longer.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from paceline.surfaces.web.memories import Memory
 from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.origins import Proxies
 
-#: How long answers count.
+#: How long an answer of the API server is used.
 REMEMBERED_SECONDS = 10.0
-#: Longer ones are no tokens: those of Kubernetes have about 1000 characters, those with many groups 10 000.
+#: The longest token: those of Kubernetes have about 1000 characters, those with many groups 10 000.
 MOST_CHARACTERS = 16_384
-#: By which a proxy shows that it is the one; and how long its secret has to be.
+#: The header in which a proxy proves its identity, and the least length of its secret.
 SECRET_HEADER = "x-paceline-proxy-secret"
 LEAST_SECRET_CHARACTERS = 24
-#: Of every user that is authenticated, as the API server has it.
+#: The group that the API server gives every authenticated user.
 AUTHENTICATED = "system:authenticated"
 
 
 class ReviewingGate(Gate):
-    """Asks the API server what callers may (SubjectAccessReview).
+    """Asks the API server what callers may do (SubjectAccessReview).
 
     Args:
-        cluster: the API server, asked in the server's own name.
-        loop: where its client lives.
-        clock: seconds of any clock that only goes on.
+        cluster: the API server, called in the server's own name.
+        loop: the event loop that the cluster's client runs in.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, cluster: Cluster, loop: Loop, clock: Callable[[], float]) -> None:
@@ -46,10 +46,10 @@ class ReviewingGate(Gate):
         )
 
     def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
-        """Whether they may do that in a namespace; of what concerns none, anywhere.
+        """Whether a caller may do an operation in a namespace, or anywhere if it concerns no namespace.
 
         Raises:
-            ClusterError: the API server does not say.
+            ClusterError: the API server does not answer.
         """
         right = operation.right
         if right is None:
@@ -71,21 +71,21 @@ class ReviewingGate(Gate):
 
 
 class KubernetesGate(ReviewingGate):
-    """Lets those in whose token the API server knows (TokenReview); arguments as for `ReviewingGate`."""
+    """Admits callers whose token the API server knows (TokenReview); arguments as for `ReviewingGate`."""
 
     def __init__(self, cluster: Cluster, loop: Loop, clock: Callable[[], float]) -> None:
         super().__init__(cluster, loop, clock)
-        # By their hashes: a later reader of this process's memory finds no token here.
-        # Wrong ones apart, so that many of them push out no right one.
+        # The keys are hashes: a later reader of this process's memory finds no token here.
+        # Wrong tokens are cached separately, so that many of them do not evict right ones.
         self._callers: Memory[bytes, Caller] = Memory(clock, REMEMBERED_SECONDS)
         self._wrong: Memory[bytes, bool] = Memory(clock, REMEMBERED_SECONDS)
         self._clock = clock
 
     def caller(self, credentials: Credentials) -> Caller | None:
-        """Return whose token it is.
+        """Return the caller whose token it is.
 
         Raises:
-            ClusterError: the API server does not say.
+            ClusterError: the API server does not answer.
         """
         token = credentials.token
         if not token or len(token) > MOST_CHARACTERS or not token.isascii() or not token.isprintable():
@@ -105,17 +105,17 @@ class KubernetesGate(ReviewingGate):
 
 
 class ProxyGate(ReviewingGate):
-    """Believes a proxy that has authenticated the caller, and says so in headers.
+    """Believes a proxy that has authenticated the caller and names the caller in headers.
 
     Args:
         cluster: as for `ReviewingGate`.
-        loop: as there.
-        clock: as there.
-        proxies: whom to believe; requests that come from elsewhere have no caller.
+        loop: as for `ReviewingGate`.
+        clock: as for `ReviewingGate`.
+        proxies: the proxies to believe; requests from other addresses have no caller.
         user: the header with the user's name.
-        groups: the header with the names of their groups, with commas between them.
-        secret: what the proxy sends in the header `SECRET_HEADER`: addresses of a cluster go from pod to pod,
-            so a request from the proxy's address need not be the proxy's.
+        groups: the header with the names of the user's groups, separated by commas.
+        secret: what the proxy sends in the header `SECRET_HEADER`: a cluster reuses the addresses of pods,
+            so a request from the proxy's address may come from another pod.
     """
 
     believes_headers = True
@@ -136,10 +136,10 @@ class ProxyGate(ReviewingGate):
         self._secret = secret.encode()
 
     def caller(self, credentials: Credentials) -> Caller | None:
-        """Return whom the proxy names.
+        """Return the caller that the proxy names.
 
-        Names that begin with ``system:`` are Kubernetes' own, such as those of its administrators: an
-        identity provider has no say about them.
+        Names that begin with ``system:`` are reserved by Kubernetes, for example for its administrators: an
+        identity provider may not assign them.
         """
         if not self._proxies.include(credentials.peer):
             return None

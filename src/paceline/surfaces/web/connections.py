@@ -1,7 +1,7 @@
-"""Connections of the server, each of which has to say in time what it wants.
+"""Connections of the server, with deadlines for what the client has to send.
 
-A client may hold a connection and send nothing, or a byte of its headers now and then; it may go on to send a
-body long after it was answered. Neither costs more than a connection, and that not for long.
+A client may hold a connection and send nothing, or send a byte of its headers now and then; it may go on
+sending a body long after it was answered. Each costs the server one connection, and only for a short time.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-#: In which the headers of a request have to come: from its first byte, or the connection's beginning.
+#: The time for a request's headers, from its first byte or from the beginning of the connection.
 HEADER_SECONDS = 20.0
-#: For how long the rest of a body is taken, and dropped, after its request was answered: a client that still
-#: sends would not read the answer if the connection ended at once.
+#: How long the rest of a body is read and discarded after its request was answered: a client that is still
+#: sending would not read the answer if the connection ended at once.
 LINGER_SECONDS = 5.0
-#: What is read of a connection at once. Until the application asks for a body, no more than that and 64 KiB
-#: is held.
+#: How much is read from a connection at once. Until the application asks for a body, at most this much and
+#: 64 KiB are held.
 READ_BYTES = 64 << 10
 
 
@@ -31,19 +31,19 @@ class TimedConnection(H11Protocol):
         self._is_lingering = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start the deadline of the first request's headers."""
         super().connection_made(transport)
-        if hasattr(transport, "max_size"):  # asyncio's own transports read 256 KiB at once.
+        if hasattr(transport, "max_size"):  # asyncio's transports read 256 KiB at once by default.
             transport.max_size = READ_BYTES
         self._wait(HEADER_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop the deadline."""
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what comes; once it is a whole head, it has come in time."""
+        """Process received data, and stop the deadline once the headers are complete."""
         before = self.cycle
         super().data_received(data)
         if self.cycle is not before:
@@ -52,10 +52,10 @@ class TimedConnection(H11Protocol):
             self._wait(HEADER_SECONDS)
 
     def on_response_complete(self) -> None:
-        """Take the rest of the request for some seconds, or wait for the next one."""
+        """Read the rest of the request for some seconds, or wait for the next one."""
         before = self.cycle
         super().on_response_complete()
-        if self.cycle is not before:  # The next request was there already.
+        if self.cycle is not before:  # The next request had already arrived.
             self._stop_waiting()
         elif self.conn.their_state is h11.SEND_BODY:
             self._wait(LINGER_SECONDS)
@@ -68,7 +68,7 @@ class TimedConnection(H11Protocol):
 
     @property
     def _has_lingered(self) -> bool:
-        """Whether the rest of a body has come, so that the next request is waited for."""
+        """Whether the rest of a body has arrived, so that the next request is awaited."""
         return self._is_lingering and self.conn.their_state is not h11.SEND_BODY
 
     def _wait(self, seconds: float) -> None:

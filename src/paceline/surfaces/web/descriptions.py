@@ -1,4 +1,4 @@
-"""What the API says of itself: OpenAPI 3.1, with the problems that every operation may answer with."""
+"""The API's description of itself: OpenAPI 3.1, with the problems that every operation may answer with."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _PROBLEMS = {
 
 
 class Description(NamedTuple):
-    """What an API says of itself.
+    """The description of an API.
 
     Attributes:
         schema: OpenAPI 3.1.
-        queries: the parameters of a query that each operation knows, by the operation's id.
+        queries: the query parameters that each operation knows, by the operation's id.
     """
 
     schema: dict[str, Any]
@@ -43,7 +43,7 @@ class Description(NamedTuple):
 
 
 def describe(routes: Sequence[BaseRoute], *, title: str, version: str, description: str) -> Description:
-    """Return what an API of some routes may answer, problems included."""
+    """Return the description of an API with some routes, problems included."""
     schema = get_openapi(
         title=title, version=version, description=description, routes=routes,
         separate_input_output_schemas=False,
@@ -53,13 +53,13 @@ def describe(routes: Sequence[BaseRoute], *, title: str, version: str, descripti
 
 
 def check_query(request: Request) -> None:
-    """Let a request pass that asks with no other words than its operation knows: one may be misspelt.
+    """Check that a request has only query parameters that its operation knows: another may be a misspelling.
 
     Raises:
-        InvalidInput: there is another one.
+        InvalidInput: the operation does not know one of the parameters.
     """
     known = request.app.state.queries.get(request.scope["route"].operation_id)
-    if known is None:  # A page, whose address people may write as they like.
+    if known is None:  # A page: its address may have any parameters.
         return
     for name in request.query_params:
         if name not in known:

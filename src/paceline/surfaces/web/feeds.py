@@ -1,4 +1,4 @@
-"""What goes on in a job, for many followers: one look a second serves them all."""
+"""What happens in a job, for many followers: one look a second serves them all."""
 
 from __future__ import annotations
 
@@ -19,39 +19,41 @@ from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces import documents
 from paceline.surfaces.web.problems import RequestRefused
 
-#: How often a job is looked at, and those who follow it are told.
+#: How often a job is looked at and its followers are notified.
 LOOK_SECONDS = 1.0
-#: Of so many jobs what was seen last is kept.
+#: For how many jobs a feed is kept.
 MOST_FEEDS = 64
-#: Events that a feed keeps; a follower that lacks older ones gets them from the store when it comes.
+#: How many events a feed keeps; a new follower gets older ones from the store.
 MOST_EVENTS = 1000
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Update:
-    """What is known of a job at a moment, as it is sent.
+    """What is known of a job at one moment, in the form in which it is sent.
 
     Attributes:
-        digest: how the job does, in a few numbers.
-        snapshot: the whole of it.
+        digest: the state of the job in a few numbers.
+        snapshot: the whole state of the job.
         events: with their numbers, the oldest first.
-        is_over: whether the job has ended, so that no more will come.
+        is_over: whether the job has ended, so that no more events will come.
+        submitted_at: when the job was submitted (Unix seconds); another job of its name has another time.
     """
 
     digest: str
     snapshot: str
     events: tuple[tuple[int, str], ...]
     is_over: bool
+    submitted_at: float
 
 
 class Feed:
-    """What is known of one job, looked at anew when it is a second old.
+    """What is known of one job, looked at again when it is a second old.
 
     Args:
-        jobs: where it is.
-        lookout: looks at it.
-        name: its name.
-        clock: seconds of any clock that only goes on.
+        jobs: the jobs that include it.
+        lookout: looks at the job.
+        name: the name of the job.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, jobs: LifeCycle, lookout: LookCache, name: str, clock: Callable[[], float]) -> None:
@@ -59,12 +61,13 @@ class Feed:
         self._lock = asyncio.Lock()
         self._seen: tuple[float, Update] | None = None
         self._events: collections.deque[tuple[int, str]] = collections.deque(maxlen=MOST_EVENTS)
+        self._submitted_at = 0.0
 
     async def current(self) -> Update:
-        """Return what is known.
+        """Return what is known of the job, a second old at most.
 
         Raises:
-            NotFound: there is no such job any more.
+            NotFound: the job does not exist any more.
             StoreError: the store does not answer.
         """
         async with self._lock:
@@ -74,11 +77,14 @@ class Feed:
             return self._seen[1]
 
     def _look(self) -> Update:
-        # What is told of its end is there as soon as it has ended: so whether it has is asked first.
+        # The events of a job's end are stored by the time it has ended, so its phase is read before them.
         run = self._jobs.get(self._name)
+        if run.submitted_at != self._submitted_at:  # A deleted job's events are not those of the next one.
+            self._events.clear()
+            self._submitted_at = run.submitted_at
         last = self._events[-1][0] if self._events else 0
         self._events.extend(events(self._jobs, self._name, last))
-        # Many wait for this one look, so none of them may be behind; who opens a page then waits for none.
+        # All followers share this look, so it has to be current; a page opened afterwards need not wait.
         snapshot = self._lookout.snapshot(run, waits=True)
         look = self._lookout.look(run)
         return Update(
@@ -86,11 +92,12 @@ class Feed:
             snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
             is_over=run.phase.is_final,
+            submitted_at=run.submitted_at,
         )
 
 
 def events(jobs: LifeCycle, name: str, since_id: int) -> list[tuple[int, str]]:
-    """Return what happened to a job after the event of a number, as it is sent."""
+    """Return what happened to a job after the event with a number, in the form in which it is sent."""
     return [
         (number, json.dumps({"id": number, **documents.event(each)}))
         for number, each in jobs.events(name, since_id=since_id)
@@ -98,10 +105,10 @@ def events(jobs: LifeCycle, name: str, since_id: int) -> list[tuple[int, str]]:
 
 
 class Feeds:
-    """The feeds of a server; a feed that no client has asked for lately makes room for others.
+    """The feeds of a server; the least recently requested feed makes room for new ones.
 
     Args:
-        clock: seconds of any clock that only goes on.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -128,20 +135,21 @@ async def followed(
     *,
     whole: bool,
 ) -> AsyncIterator[ServerSentEvent]:
-    """Yield what happens to a job until it has ended: its events, each once, and how it does.
+    """Yield what happens to a job until it has ended: each event once, and each change of its state.
 
     Args:
-        feed: of the job.
-        jobs: where it is.
-        name: its name.
+        feed: the feed of the job.
+        jobs: the jobs that include it.
+        name: the name of the job.
         last_id: the number of the last event that the follower has seen.
         check: raises once the follower may not follow any more.
-        whole: whether snapshots are wanted, or digests.
+        whole: whether to send snapshots instead of digests.
     """
     for number, text in await run_in_threadpool(events, jobs, name, last_id):
         yield ServerSentEvent(event="event", raw_data=text, id=str(number))
         last_id = number
     kind, last = "snapshot" if whole else "digest", ""
+    submitted_at: float | None = None
     while True:
         try:
             await check()
@@ -149,6 +157,9 @@ async def followed(
         except (PacelineError, RequestRefused) as error:
             yield ServerSentEvent(event="problem", data={"detail": str(error)})
             return
+        if submitted_at not in (None, update.submitted_at):
+            last_id = 0  # It is another job, whose events have numbers of their own.
+        submitted_at = update.submitted_at
         for number, text in update.events:
             if number > last_id:
                 yield ServerSentEvent(event="event", raw_data=text, id=str(number))

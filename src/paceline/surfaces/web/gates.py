@@ -1,4 +1,4 @@
-"""Who the caller is, and what they may: on this machine the token's holder, who may do everything.
+"""Who the caller is and what the caller may do: on this machine the token's holder may do everything.
 
 The gates of a server on a cluster are in `cluster_gates`.
 """
@@ -23,11 +23,11 @@ TOKEN_FILE = "server.token"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks.
+    """The user or program that makes a request.
 
     Attributes:
-        groups: that they are a member of.
-        uid, extra: what else a cluster knows them by (see `reviews.Subject`).
+        groups: the groups that the caller is a member of.
+        uid, extra: the caller's other attributes in a cluster (see `reviews.Subject`).
     """
 
     name: str
@@ -38,11 +38,11 @@ class Caller:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a request says of who makes it.
+    """What a request says about its caller.
 
     Attributes:
-        token: from its ``Authorization``, or that its session began with; None: it has none.
-        headers: with names in lower case; what came several times stands there with commas between.
+        token: from the ``Authorization`` header, or the token that its session began with; None: it has none.
+        headers: with names in lower case; values of a repeated header are joined by commas.
         peer: the address of the other end of the connection.
     """
 
@@ -54,11 +54,11 @@ class Credentials:
 class Gate(abc.ABC):
     """Knows callers and their rights."""
 
-    #: Whether headers say who asks: a browser sends those along whatever page asks.
+    #: Whether headers name the caller: a browser's requests have them whatever page makes the request.
     believes_headers: ClassVar[bool] = False
-    #: Whether a token may stand in a link, which logs of proxies and histories of browsers keep.
+    #: Whether a token may be part of a link; proxy logs and browser histories keep links.
     takes_links: ClassVar[bool] = False
-    #: Whether it knows callers at once, so that it needs no thread of its own to ask anything.
+    #: Whether it identifies callers without blocking, so that it needs no separate thread.
     is_quick: ClassVar[bool] = False
 
     @abc.abstractmethod
@@ -67,15 +67,15 @@ class Gate(abc.ABC):
 
     @abc.abstractmethod
     def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
-        """Whether they may do that; ``namespace`` is None on this machine."""
+        """Whether a caller may do an operation; ``namespace`` is None on this machine."""
 
 
 class TokenGate(Gate):
-    """Lets everything pass that brings a token.
+    """Admits every request with the right token.
 
     Args:
         token: the token.
-        user: what those who bring it are called.
+        user: the name of the callers who have it.
     """
 
     takes_links = True
@@ -91,20 +91,20 @@ class TokenGate(Gate):
         return self._caller if secrets.compare_digest(given, self._token) else None
 
     def allows(self, caller: Caller, operation: ApiOperation, namespace: str | None) -> bool:
-        """Whether they may do that: always."""
+        """Whether a caller may do an operation: always."""
         return True
 
 
 def token_file(home: Path) -> Path:
-    """Return where the token of a home's server is."""
+    """Return the path of the file with the token of a home's server."""
     return home / TOKEN_FILE
 
 
 def token(path: Path) -> str:
-    """Return the token in a file that only its user may read; a new one if there is none.
+    """Return the token in a file that only its user may read; make a new one if there is no file.
 
     Raises:
-        StoreError: it cannot be read or made, or others may read it.
+        StoreError: the file cannot be read or made, or others may read it.
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -124,11 +124,11 @@ def token(path: Path) -> str:
 
 
 def known(path: Path) -> str:
-    """Return the token in a file that is there.
+    """Return the token in an existing file.
 
     Raises:
-        StoreError: others may read it, or it holds none.
-        OSError: it cannot be read.
+        StoreError: others may read the file, or it holds no token.
+        OSError: the file cannot be read.
     """
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise StoreError(f"others may read the token in {path}", f"make another: rm {path}")

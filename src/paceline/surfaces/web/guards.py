@@ -1,8 +1,7 @@
-"""What every request passes before anything is done for it: its host, who makes it, its rate and its size;
-and the headers that every answer has.
+"""The checks that every request passes first (host, caller, rate, size), and the headers of every answer.
 
-Who makes a request is asked before any of its body is read: a client that is not known costs its headers and
-no more. The bodies of those that are known are bounded, each, by address and in all.
+The caller is identified before any of the body is read: an unknown client costs its headers and no more. The
+bodies of known callers are limited in size, each, per address and in total.
 """
 
 from __future__ import annotations
@@ -21,7 +20,8 @@ from paceline.surfaces.web import callers, problems
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.rates import BodyBudget, RateLimiter
 
-#: No script, style or picture but our own files: none that is written into a page. No frames, no plug-ins.
+#: Scripts and styles only from our own files, none inline; pictures from our files or data URLs. No frames,
+#: no plug-ins.
 _POLICY = "; ".join(
     (
         "default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' data:",
@@ -37,44 +37,44 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
 }
-#: What tells whether the server lives, and whether it can answer.
+#: The paths of the liveness and the readiness probe.
 PROBES = LIVES, READY = "/healthz", "/readyz"
-#: A job file of ten thousand lines has a tenth of it.
+#: The largest body of most requests; a job file of ten thousand lines has a tenth of it.
 MOST_BYTES = 4 << 20
-#: Files are larger: what answers at these paths reads the body itself, piece by piece, and counts.
+#: Routes that take files, which are larger: they read the body themselves in chunks and count its bytes.
 STREAMED = frozenset({("POST", "/api/v1/recordings")})
 MOST_STREAMED_BYTES = 256 << 20
-#: How a client that is not known yet says who it is: a form with a token, which may be of 16,384 characters.
+#: Where an unknown client logs in: by a form with a token, which may have 16,384 characters.
 ENTRANCE = "/enter"
 MOST_ENTRY_BYTES = 64 << 10
-#: In which a body has to come; and that of a client that is not known yet.
+#: The time for a body, and for the log-in form of a client that is not known yet.
 BODY_SECONDS, ENTRY_SECONDS = 30.0, 10.0
-#: Bytes of bodies that are held at once, of one address and in all, until their requests are answered.
+#: How many bytes of bodies are held at once, per address and in total, until their requests are answered.
 MOST_HELD_EACH, MOST_HELD = 32 << 20, 128 << 20
 MOST_ENTRIES_EACH, MOST_ENTRIES = 1 << 20, 8 << 20
-#: The same of files that lie on the disk meanwhile: two of the largest of one address, three in all.
+#: The same for files, which are kept on disk meanwhile: two of the largest per address, three in total.
 MOST_FILES_EACH, MOST_FILES = 2 * MOST_STREAMED_BYTES, 3 * MOST_STREAMED_BYTES
-#: Requests a second of one caller, or of one address whose callers are not known, in the long run and at
-#: once; a page that is open asks for one in two seconds.
+#: Requests a second of one caller, or of one address whose callers are unknown: the sustained rate, and the
+#: burst. An open page makes a request every two seconds.
 RATE, BURST = 200.0, 500.0
-#: Wrong tokens a second of one address in the long run, and at once.
+#: Wrong tokens a second of one address: the sustained rate, and the burst.
 WRONG_RATE, WRONG_BURST = 0.2, 20.0
-#: The length of a body: no number of ours has more digits.
+#: The length of a body; more than 20 digits are refused.
 _LENGTH = re.compile("[0-9]{1,20}", re.ASCII)
-#: Answers an error: a program by a problem, a browser by a page.
+#: Answers an error: a program gets a problem, a browser a page.
 Refuse = Callable[[Request, Exception], Response]
 
 
 class RequestGuard:
-    """Turns away requests for other servers, requests of unknown callers, and too large or frequent ones.
+    """Refuses requests to other hosts, bodies of unknown callers, and too large or too frequent requests.
 
     Args:
-        application: what answers the rest.
-        hosts: the names by which this server is called, with ports where these belong to them; a page of
-            another name that resolves to this address must not reach it. None: any.
-        rates: how often a caller, or an address, may ask.
-        proxies: those that are believed when they say where requests come from.
-        refuse: answers a request that has a body, and no caller.
+        application: answers the other requests.
+        hosts: the names of this server, with ports where needed; a page of another name that resolves to this
+            address must not reach it. None: any.
+        rates: how often a caller or an address may make a request.
+        proxies: proxies whose headers on a request's origin are believed.
+        refuse: answers a request that has a body but no known caller.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class RequestGuard:
         self._files = BodyBudget(MOST_FILES, MOST_FILES_EACH)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request, or have it answered."""
+        """Answer a request, or pass it on to the application."""
         if scope["type"] != "http":
             await self._application(scope, receive, send)
             return
@@ -109,17 +109,17 @@ class RequestGuard:
             await self._read(scope, headers, receive, answer)
 
     async def _refused(self, scope: Scope, headers: Headers) -> ASGIApp | None:
-        """Return what answers a request that goes no further; note who makes the others."""
+        """Return the answer to a request that is refused, or None; note the request's caller."""
         host = headers.get("host", "")
-        # A cluster that looks whether this server lives calls it by the address of its pod.
+        # The probes of a cluster address this server by the IP address of its pod.
         is_probe = scope["path"] in PROBES
         if self._hosts is not None and host.lower() not in self._hosts and not is_probe:
             return problems.response(HTTPStatus.MISDIRECTED_REQUEST, f"this server is not {host[:100]!r}")
         request = Request(scope)
         identity = await callers.identify(request)
         scope["state"]["identity"] = identity
-        # Each caller has a rate of its own, so that others of its address do not use it up; nor do they keep
-        # a browser from coming in: wrong tokens are counted where they are looked at.
+        # Each known caller has its own rate, so that other callers at its address do not use it up. The
+        # log-in path is exempt, so that they cannot block a log-in: it counts wrong tokens itself.
         who = scope["state"]["origin"] if identity.caller is None else f"caller {identity.caller.name}"
         wait = 0.0 if scope["path"] == ENTRANCE else self._rates.wait_seconds(who)
         if wait:
@@ -132,10 +132,10 @@ class RequestGuard:
         return None
 
     async def _read(self, scope: Scope, headers: Headers, receive: Receive, send: Send) -> None:
-        """Have a request answered that has a body, within its budget."""
+        """Answer a request that has a body, within the budget for bodies."""
         budget = self._entries if _is_entry(scope) else self._files if _is_streamed(scope) else self._bodies
         origin, most = scope["state"]["origin"], _most(scope)
-        # The size of a body that comes in pieces is not known.
+        # The size of a chunked body is unknown.
         size = int(headers.get("content-length", most))
         if budget.is_spent(origin, size):
             spent = _later(HTTPStatus.TOO_MANY_REQUESTS, "too large requests are under way from there", 1.0)
@@ -162,7 +162,7 @@ class RequestGuard:
             await given(scope, _again(body or b"", receive), send)
 
     def _note_origin(self, scope: Scope, headers: Headers) -> None:
-        """Note where a request comes from; and whether it came encrypted, so that its cookie has to."""
+        """Note the origin of a request, and its scheme behind a proxy: on HTTPS its cookie is secure."""
         peer = scope["client"][0] if scope.get("client") else ""
         forwarded = ",".join(headers.getlist("x-forwarded-for"))
         scope.setdefault("state", {})["origin"] = self._proxies.origin(peer, forwarded)
@@ -171,14 +171,14 @@ class RequestGuard:
 
 
 def _with_headers(scope: Scope, send: Send) -> Send:
-    """Return what sends an answer with the headers that every one has."""
+    """Return a ``send`` that adds the headers that every answer has."""
 
     async def with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             answered = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 answered.setdefault(name, value)
-            # Files of the server itself are asked for again, and sent only when they have changed.
+            # Browsers revalidate the server's own files, which are sent only if they have changed.
             is_file = scope["path"].startswith("/static/")
             answered.setdefault("Cache-Control", "no-cache" if is_file else "no-store")
         await send(message)
@@ -187,7 +187,7 @@ def _with_headers(scope: Scope, send: Send) -> Send:
 
 
 def _has_body(headers: Headers) -> bool:
-    """Whether a request has a body: HTTP says so in its headers."""
+    """Whether a request has a body, according to its headers."""
     return "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
 
 
@@ -216,7 +216,7 @@ def _too_large(most: int = MOST_BYTES) -> ASGIApp:
 
 
 async def _body(receive: Receive, most: int) -> bytes | None:
-    """Return the body of a request; None: it is too large, whatever it said of its length."""
+    """Return the body of a request; None: it is too large, whatever its declared length."""
     body = bytearray()
     while True:
         message = await receive()
@@ -228,7 +228,7 @@ async def _body(receive: Receive, most: int) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Return what gives a body that was read already, and then what comes: that the client has gone."""
+    """Return a ``receive`` that gives a body already read, and then the client's later messages."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

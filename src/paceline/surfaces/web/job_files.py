@@ -1,7 +1,7 @@
-"""Reads job files, and changes of them, that come in requests.
+"""Reads job files, and changes to them, that come in requests.
 
-They are read in a process of their own, which is given up when it takes too long or too much: so one request
-keeps neither the event loop nor the memory of the server.
+A separate process reads them, and the server ends it when it takes too long or too much memory: so one
+request blocks neither the event loop nor the memory of the server.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.bounded_readers import BoundedReader
 from paceline.specs.edits import assignments, edits
 
-#: As problems call it: in a request it has no name.
+#: The file name in problems: a job file in a request has no name.
 FILE = "job file"
 
 
@@ -26,8 +26,8 @@ class LintedFile:
     """A job file of a request.
 
     Attributes:
-        text: as it is kept.
-        findings: what lint says of it.
+        text: the text as it is stored.
+        findings: the findings of lint.
     """
 
     spec: JobSpec
@@ -36,7 +36,7 @@ class LintedFile:
 
 
 class JobFiles:
-    """Reads them; every method raises ``InvalidInput`` for what is wrong, or cannot be read in time."""
+    """Reads job files; a method raises ``InvalidInput`` for wrong input, or beyond its time or memory."""
 
     def __init__(self) -> None:
         self._reader: BoundedReader[tuple[Callable[..., Any], tuple[Any, ...]], Any] = BoundedReader(_answer)
@@ -47,7 +47,7 @@ class JobFiles:
         return found
 
     def spec(self, source: str) -> JobSpec:
-        """Return what a job file asks for."""
+        """Return the specification in a job file."""
         found: JobSpec = self._reader.read((_spec, (source,)))
         return found
 
@@ -57,12 +57,12 @@ class JobFiles:
         return found
 
     def edited(self, source: str, changes: Sequence[FieldChange]) -> str:
-        """Return a job file with changes made in it."""
+        """Return a job file with changes applied."""
         found: str = self._reader.read((edits.edited, (source, tuple(changes))))
         return found
 
     def difference(self, before: str, after: str) -> str:
-        """Return what is different in a job file."""
+        """Return the difference between two versions of a job file."""
         found: str = self._reader.read((edits.difference, (before, after)))
         return found
 

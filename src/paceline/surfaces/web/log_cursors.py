@@ -1,4 +1,4 @@
-"""How far output was read, as clients carry it from answer to answer."""
+"""Positions up to which output was read, which clients pass on from one answer to the next request."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from paceline.errors import InvalidInput
 from paceline.model.roles import ReplicaId
 from paceline.services.logs import Positions
 
-#: Of twenty thousand attempts; who sends more does not have it from here.
+#: Enough for twenty thousand attempts; a larger cursor does not come from this server.
 MOST_BYTES = 1 << 20
 MOST_POSITION = 100
 
 
 def text(positions: Positions) -> str:
-    """Return positions as a text that fits in an address or a header."""
+    """Return positions as a text that fits into an address or a header."""
     plain = {f"{replica}.{attempt}": at for (replica, attempt), at in positions.items()}
     packed = zlib.compress(json.dumps(plain, separators=(",", ":")).encode(), level=1)
     return base64.urlsafe_b64encode(packed).decode().rstrip("=")
 
 
 def parse(cursor: str) -> Positions:
-    """Return the positions that were written so.
+    """Return the positions that `text` has written.
 
     Raises:
-        InvalidInput: they were not.
+        InvalidInput: the cursor was not written by `text`.
     """
     try:
         packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))

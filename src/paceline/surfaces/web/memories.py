@@ -1,4 +1,4 @@
-"""Answers that are kept for some seconds."""
+"""Answers that are cached for some seconds."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ MOST_REMEMBERED = 4096
 
 
 class Memory(Generic[K, V]):
-    """Answers that are a few seconds old at most.
+    """A cache of answers that are a few seconds old at most.
 
     Args:
-        clock: seconds of any clock that only goes on.
-        seconds: how long answers count.
+        clock: a monotonic clock in seconds.
+        seconds: how long an answer is used.
     """
 
     def __init__(self, clock: Callable[[], float], seconds: float) -> None:
@@ -27,7 +27,7 @@ class Memory(Generic[K, V]):
         self._known: collections.OrderedDict[K, tuple[float, V]] = collections.OrderedDict()
 
     def get(self, key: K, ask: Callable[[], V]) -> V:
-        """Return the answer of a key, asked for anew when it is too old; an error is none."""
+        """Return the answer for a key, and ask again if it is too old; errors are not cached."""
         asked_at = self._clock()
         with self._lock:
             found = self._known.get(key)
@@ -38,13 +38,13 @@ class Memory(Generic[K, V]):
         return answer
 
     def find(self, key: K) -> V | None:
-        """Return the answer of a key; None: there is none, or it is too old."""
+        """Return the answer for a key; None: there is none, or it is too old."""
         with self._lock:
             found = self._known.get(key)
         return found[1] if found is not None and self._clock() < found[0] else None
 
     def keep(self, key: K, answer: V, asked_at: float | None = None) -> None:
-        """Keep an answer that was asked for at a moment, or now."""
+        """Store an answer that was asked for at ``asked_at``; None: now."""
         began = self._clock() if asked_at is None else asked_at
         with self._lock:
             self._known[key] = began + self._seconds, answer
@@ -53,6 +53,6 @@ class Memory(Generic[K, V]):
                 self._known.popitem(last=False)
 
     def forget(self, key: K) -> None:
-        """Ask for it anew next time."""
+        """Drop the answer for a key, so that the next `get` asks again."""
         with self._lock:
             self._known.pop(key, None)

@@ -1,7 +1,7 @@
-"""Which namespace of a cluster a page is about: that stands in its address, ``/n/NAME/...``.
+"""The namespace of a cluster that a page is about, which is part of its address: ``/n/NAME/...``.
 
-So it is in every link that a user sends to others, and two pages that are open beside each other are about
-what they say. Pages and the API know nothing of it: their own paths stand behind it.
+So every link that a user sends to others contains it, and two pages that are open side by side may be about
+different namespaces. Pages and the API do not see it: their paths follow the prefix.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _ADDRESS = re.compile(r"(/n/([a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?))(/.*)")
-#: Where templates lead to, but for files and for other namespaces.
+#: Links in templates, except those to files and to other namespaces.
 _LINK = re.compile(r' (action|data-[a-z-]+|formaction|href|hx-[a-z-]+|src)="/(?!/|n/|static/)')
 _LEADS = re.compile(r"/(?!/|n/|static/)")
 _LEADING = ("location", "hx-redirect")
 
 
 class Namespaces:
-    """Takes the namespace out of the path of a request, and puts it into where the answer leads to.
+    """Removes the namespace from the path of a request, and adds it to the addresses the answer redirects to.
 
     Args:
-        application: what answers.
+        application: answers the request.
     """
 
     def __init__(self, application: ASGIApp) -> None:
@@ -53,7 +53,7 @@ def linked(html: str, prefix: str) -> str:
     """Return a page whose links stay in a namespace.
 
     Args:
-        html: of a template; what it shows is escaped, so no quote of it is mistaken for one of a link.
+        html: the output of a template; its values are escaped, so no quote in a value can look like a link's.
         prefix: ``/n/NAME``; empty: the page is about no namespace, or the server's own.
     """
     return _LINK.sub(rf' \1="{prefix}/', html) if prefix else html

@@ -1,7 +1,7 @@
-"""What can be asked of a server, each with the right that it needs on a cluster.
+"""The operations of a server, each with the right that it needs on a cluster.
 
-Rights are those of Kubernetes' RBAC, so there is no second table of users: who may delete a TrainingJob with
-kubectl may delete it here.
+The rights are those of Kubernetes' RBAC, so there is no second table of users: a user who may delete a
+TrainingJob with kubectl may delete it here.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import enum
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ApiRight:
-    """A right as a SubjectAccessReview asks for it.
+    """A right, as a SubjectAccessReview asks for it.
 
     Attributes:
         subresource: such as ``log``; empty: the resource itself.
-        group: of the API.
-        is_namespaced: whether it is asked for in the namespace of the request.
+        group: the API group of the resource.
+        is_namespaced: whether the right is checked in the namespace of the request.
     """
 
     verb: str
@@ -28,7 +28,7 @@ class ApiRight:
 
 
 class ApiOperation(enum.Enum):
-    """Something that can be asked; the value is its name in the audit log."""
+    """An operation of the server; the value is its name in the audit log."""
 
     LIST = "jobs.list"
     GET = "jobs.get"
@@ -45,19 +45,19 @@ class ApiOperation(enum.Enum):
     CLUSTER = "cluster.get"
     QUOTAS = "quotas.list"
     AUDITS = "audits.list"
-    #: Studies belong to no namespace, so a caller who sees them must be allowed to see the jobs of all.
+    #: Experiments belong to no namespace, so a caller needs the right to list the jobs of all namespaces.
     STUDIES = "experiments.get"
-    #: Computed from what the request itself brings: a job file is checked, the rules are listed.
+    #: Needs no stored data: for example, a job file in the request is checked, or the rules are listed.
     ASK = "ask"
 
     @property
     def right(self) -> ApiRight | None:
-        """Return the right that it needs; None: every known caller may ask."""
+        """The right that the operation needs; None: every known caller may do it."""
         return _RIGHTS.get(self)
 
     @property
     def changes(self) -> bool:
-        """Whether it changes something, so that it belongs into the audit log."""
+        """Whether the operation changes something, so that it belongs in the audit log."""
         return self in _CHANGES
 
 

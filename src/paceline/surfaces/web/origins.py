@@ -1,4 +1,4 @@
-"""Where requests come from: through proxies that may be believed, their clients' own addresses."""
+"""The origin of a request: behind trusted proxies, the client's own address."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Proxies:
-    """Proxies whose headers are believed; without any, no headers are.
+    """Proxies whose headers are believed; without any, no such headers are believed.
 
     Args:
-        networks: where they are.
+        networks: the networks of the proxies.
     """
 
     def __init__(self, networks: Iterable[Network] = ()) -> None:
@@ -22,10 +22,10 @@ class Proxies:
 
     @classmethod
     def parse(cls, texts: Iterable[str]) -> Proxies:
-        """Return the proxies of addresses or networks, such as ``10.0.0.0/8``.
+        """Return the proxies at addresses or in networks, such as ``10.0.0.0/8``.
 
         Raises:
-            InvalidInput: one is neither.
+            InvalidInput: one of the texts is neither an address nor a network.
         """
         found = []
         for text in texts:
@@ -39,7 +39,7 @@ class Proxies:
         return bool(self._networks)
 
     def include(self, address: str) -> bool:
-        """Whether an address is one of theirs."""
+        """Whether an address belongs to one of the proxies."""
         try:
             parsed = ipaddress.ip_address(address)
         except ValueError:
@@ -52,9 +52,10 @@ class Proxies:
         """Return the address that a request comes from.
 
         Args:
-            peer: of the other end of the connection.
-            forwarded: ``X-Forwarded-For``: each proxy adds on the right the address that it has the request
-                from. Any client may have written what is left of the first address that is no proxy of ours.
+            peer: the address of the other end of the connection.
+            forwarded: ``X-Forwarded-For``: each proxy appends, on the right, the address that sent it the
+                request. From the right, the first address that is no proxy of ours is the origin: any client
+                may have written what is to its left.
         """
         found = peer
         for each in reversed(forwarded.split(",")):

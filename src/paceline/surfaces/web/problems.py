@@ -1,4 +1,4 @@
-"""Errors as ``application/problem+json`` (RFC 9457), and which status each of ours has."""
+"""Errors as ``application/problem+json`` (RFC 9457), and the HTTP status of each of our errors."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from paceline.surfaces import documents
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger("paceline.web")
 
-#: What the ``type`` of a problem begins with that is one of our errors; the name of its class follows.
+#: The prefix of the ``type`` of a problem that is one of our errors; the name of its class follows.
 ERROR_TYPE = "urn:paceline:error:"
-#: The most special first.
+#: The first class that matches counts.
 _STATUSES: tuple[tuple[type[PacelineError], HTTPStatus], ...] = (
     (InvalidInput, HTTPStatus.UNPROCESSABLE_ENTITY),
     (NotFound, HTTPStatus.NOT_FOUND),
@@ -44,13 +44,13 @@ _STATUSES: tuple[tuple[type[PacelineError], HTTPStatus], ...] = (
 
 
 class RequestRefused(Exception):
-    """A request that is not answered, and why.
+    """A request that is refused, and why.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         detail: what happened, to what, and why.
         hint: what to do next; empty: there is nothing to add.
-        headers: of the answer.
+        headers: headers of the answer.
         more: other members of the problem.
     """
 
@@ -69,7 +69,7 @@ class RequestRefused(Exception):
 
 
 class Findings(InvalidInput):
-    """A job file that is legal but wrong; ``findings`` says what is."""
+    """A job file that is well-formed but wrong; ``findings`` says what is wrong."""
 
     def __init__(self, message: str, findings: Sequence[Finding]) -> None:
         super().__init__(message, "what a code means: GET /api/v1/codes")
@@ -82,24 +82,24 @@ def response(
     """Return the answer that says what went wrong.
 
     Args:
-        status: of HTTP.
+        status: the HTTP status.
         detail: what happened, to what, and why.
-        headers: of the answer.
-        more: other members that are not empty.
+        headers: headers of the answer.
+        more: other members of the problem; empty ones are left out.
     """
     body = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
     body |= {name: value for name, value in more.items() if value}
     return JSONResponse(body, status.value, headers=headers, media_type=MEDIA_TYPE)
 
 
-#: Shows people what went wrong.
+#: Returns the page that shows what went wrong.
 Page = Callable[[Request, RequestRefused], Response]
 
 
 def handle(application: FastAPI, page: Page) -> Callable[[Request, Exception], Response]:
-    """Let every error of an application be answered: to programs as a problem, to people by a page.
+    """Install handlers for every error of an application, and return the handler.
 
-    Returns what answers them.
+    Programs get a problem as an answer, browsers a page.
     """
 
     def handler(request: Request, error: Exception) -> Response:
@@ -125,7 +125,7 @@ def _of_any(request: Request, error: Exception) -> RequestRefused:
             return _invalid(error)
         case HTTPException():
             return RequestRefused(HTTPStatus(error.status_code), str(error.detail), headers=error.headers)
-    # An unexpected error: its traceback is logged, and the caller gets nothing of it.
+    # An unexpected error: its traceback is logged and not sent to the caller.
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return RequestRefused(HTTPStatus.INTERNAL_SERVER_ERROR, "an error in Paceline; its log has the traceback")
 
@@ -159,7 +159,7 @@ def _of_ours(error: PacelineError) -> RequestRefused:
 
 
 def _of_cluster(error: ClusterError) -> HTTPStatus:
-    """Return the status of what the API server says of a job; of what else it says: it does not answer."""
+    """Return the API server's own status if it rejects a request; else the status for an outage."""
     if error.is_missing or error.is_forbidden or error.is_refusal or error.is_taken or error.is_conflict:
         return HTTPStatus(error.code or HTTPStatus.CONFLICT)
     return HTTPStatus.SERVICE_UNAVAILABLE

@@ -1,4 +1,4 @@
-"""What is counted of requests: how often each address or caller may ask, how many bytes are held at once."""
+"""Limits of requests: how often each address or caller may make one, and how many bytes are held at once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator
 
-#: More addresses than this are not told apart: those that have waited longest begin anew.
+#: How many addresses are tracked: beyond this, the bucket that was unused longest is dropped.
 MOST_ADDRESSES = 10_000
 
 
 @dataclasses.dataclass(slots=True)
 class _Bucket:
-    """What a client may still ask at once, as of a moment."""
+    """How many requests a client may still make at once, as of a moment."""
 
     left: float
     at: float
@@ -24,9 +24,9 @@ class RateLimiter:
     """Token buckets, one for each client.
 
     Args:
-        rate: how many more each may ask a second.
-        burst: how many at once.
-        clock: seconds of any clock that only goes on.
+        rate: how many requests a second each client regains.
+        burst: how many requests a client may make at once.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(self, rate: float, burst: float, clock: Callable[[], float]) -> None:
@@ -34,7 +34,7 @@ class RateLimiter:
         self._buckets: dict[str, _Bucket] = {}
 
     def wait_seconds(self, who: str, cost: float = 1.0) -> float:
-        """Take ``cost`` from what a client may ask; return 0, or for how long it has to wait first."""
+        """Take ``cost`` from a client's bucket and return 0, or return how long the client has to wait."""
         now = self._clock()
         bucket = self._buckets.pop(who, None) or _Bucket(self._burst, now)
         while len(self._buckets) >= MOST_ADDRESSES:
@@ -42,7 +42,7 @@ class RateLimiter:
         self._buckets[who] = bucket
         bucket.left = min(self._burst, bucket.left + (now - bucket.at) * self._rate)
         bucket.at = now
-        # What costs nothing asks whether anything is left.
+        # A cost of 0 asks whether the client may make another request.
         if bucket.left < max(cost, 1.0):
             return (max(cost, 1.0) - bucket.left) / self._rate
         bucket.left -= cost
@@ -51,7 +51,7 @@ class RateLimiter:
 
 @dataclasses.dataclass(slots=True)
 class _Line:
-    """Those of one address that wait for their turn."""
+    """The requests of one address that wait for their turn."""
 
     lock: asyncio.Lock = dataclasses.field(default_factory=asyncio.Lock)
     waiting: int = 0
@@ -60,12 +60,12 @@ class _Line:
 class Guesses:
     """Wrong tokens, counted by address.
 
-    A right token is never refused for wrong ones of the same address: many clients may stand behind it.
-    So an address that has brought too many is not turned away unread, but its tokens are looked at one
-    after the other, whatever that takes, and those of other addresses beside them.
+    A right token is never refused because of wrong ones from the same address: many clients may share it.
+    So after too many wrong tokens an address is not blocked, but its tokens are checked one after the other,
+    however long each takes. Tokens of other addresses are checked in parallel.
 
     Args:
-        rates: of wrong tokens.
+        rates: limits the wrong tokens of each address.
     """
 
     def __init__(self, rates: RateLimiter) -> None:
@@ -73,12 +73,12 @@ class Guesses:
         self._lines: dict[str, _Line] = {}
 
     def count(self, address: str) -> float:
-        """Count a wrong token; return for how long its address has to wait, 0 if not at all."""
+        """Count a wrong token; return how long its address has to wait, 0 if not at all."""
         return self._rates.wait_seconds(address)
 
     @contextlib.asynccontextmanager
     async def turn(self, address: str) -> AsyncIterator[None]:
-        """Wait until a token of an address may be looked at."""
+        """Wait until a token of an address may be checked."""
         if not self._rates.wait_seconds(address, cost=0.0):
             yield
             return
@@ -94,11 +94,11 @@ class Guesses:
 
 
 class BodyBudget:
-    """Bytes that requests hold at once.
+    """The number of bytes that requests hold at once.
 
     Args:
-        most: in all.
-        most_each: of one address.
+        most: the limit in total.
+        most_each: the limit for one address.
     """
 
     def __init__(self, most: int, most_each: int) -> None:
@@ -107,20 +107,20 @@ class BodyBudget:
 
     @property
     def held_bytes(self) -> int:
-        """How many are held now."""
+        """The number of bytes held now."""
         return self._held.total()
 
     def is_spent(self, address: str, size: int) -> bool:
-        """Whether an address alone would hold too many with so many more."""
+        """Whether ``size`` more bytes would exceed the limit of an address."""
         return self._held[address] + size > self._most_each
 
     def has_room(self, size: int) -> bool:
-        """Whether there is room for so many more in all."""
+        """Whether ``size`` more bytes fit into the limit in total."""
         return self.held_bytes + size <= self._most
 
     @contextlib.contextmanager
     def holding(self, address: str, size: int) -> Iterator[None]:
-        """Hold bytes for as long as this lasts."""
+        """Count ``size`` bytes as held for the duration of the context."""
         self._held[address] += size
         try:
             yield

@@ -1,4 +1,4 @@
-"""The server as a process: its socket, its token, its end."""
+"""The server as a process: its socket, its token, its shutdown."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from paceline.surfaces.web.connections import TimedConnection
 from paceline.surfaces.web.origins import Proxies
 from paceline.surfaces.web.sites import Site
 
-#: A look at a large job keeps the interpreter busy for a second; an answer that has to wait for it does so
-#: a dozen times, by default for 5 ms each.
+#: A look at a large job keeps the interpreter busy for a second; meanwhile another answer waits for it about
+#: a dozen times, for 5 ms each by default.
 SWITCH_SECONDS = 0.0005
-#: Streams of events never end by themselves.
+#: How long a shutdown waits for connections: streams of events do not end by themselves.
 GRACE_SECONDS = 3
-#: More connections than this, those that wait for their next request included, are told to come again later.
+#: The limit of connections, idle ones included; further ones are asked to retry later.
 MOST_CONNECTIONS = 800
-#: A page that is left as a file for the browser, which then goes on by itself.
+#: A page in a file that redirects the browser to the link.
 _OPENING = """<!DOCTYPE html>
 <meta charset="utf-8">
 <meta name="referrer" content="no-referrer">
@@ -41,16 +41,16 @@ _OPENING = """<!DOCTYPE html>
 
 @contextlib.contextmanager
 def listening(address: str, port: int, *, beyond: bool = False) -> Iterator[socket.socket]:
-    """Give a socket that listens, on this machine alone unless it may be reached from beyond.
+    """Give a listening socket, reachable from this machine alone unless ``beyond`` is set.
 
     Args:
-        address: of an interface.
-        port: 0 takes one that is free.
-        beyond: whether others may reach it: each caller is a user then, with rights of their own.
+        address: the address of an interface.
+        port: 0 takes a free port.
+        beyond: whether other machines may reach it: each caller is then a user with their own rights.
 
     Raises:
-        InvalidInput: others could reach the address.
-        EngineError: it cannot be listened on.
+        InvalidInput: the address is malformed, or other machines could reach it.
+        EngineError: the server cannot listen on the address and port.
     """
     try:
         parsed = ipaddress.ip_address(address)
@@ -76,25 +76,25 @@ def listening(address: str, port: int, *, beyond: bool = False) -> Iterator[sock
 
 
 def url(listener: socket.socket) -> str:
-    """Return where the page of a server is."""
+    """Return the address of a server's page."""
     address, port = listener.getsockname()[:2]
     return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
 
 
 def entrance(listener: socket.socket, token: str) -> str:
-    """Return the link that lets a browser in; its holder may do what the token's user may."""
+    """Return the link that logs a browser in; its holder may do what the token's user may."""
     return f"{url(listener)}/enter?token={quote(token)}"
 
 
 @contextlib.contextmanager
 def opening(folder: Path, link: str) -> Iterator[Path]:
-    """Give a file that leads a browser to a link, for as long as this lasts.
+    """Give a file that redirects a browser to a link, for the duration of the context.
 
-    All users of a machine see the command lines of its programs, and with one of a browser the token in the
-    link. So the browser is given the file, which its user alone may read.
+    All users of a machine see the command lines of its programs, and a link on a browser's command line would
+    show the token. So the browser gets the file, which its user alone may read.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     path = folder / f"open-{os.getpid()}.html"
     path.unlink(missing_ok=True)
@@ -108,7 +108,7 @@ def opening(folder: Path, link: str) -> Iterator[Path]:
 
 
 def hosts(listener: socket.socket, named: Collection[str] = ()) -> frozenset[str]:
-    """Return the names by which a server is called: those of this machine, and others."""
+    """Return the host names of a server: those of this machine, and the named ones."""
     port = listener.getsockname()[1]
     here = (f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]"))
     lower = [name.lower() for name in named]
@@ -123,14 +123,14 @@ def run(
     named: Collection[str] = (),
     proxies: Proxies | None = None,
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT, and look at the jobs meanwhile.
+    """Answer requests until SIGTERM or SIGINT, and refresh the digests of the jobs meanwhile.
 
     Args:
-        site: what the server stands on.
-        listener: where it listens.
-        ready: called as soon as it answers.
-        named: names by which it may be called, beside those of this machine.
-        proxies: those that are believed when they say where requests come from; None: none is.
+        site: the jobs, the store and the gate to serve.
+        listener: the socket to listen on.
+        ready: called as soon as the server answers.
+        named: further host names of the server, besides those of this machine.
+        proxies: proxies whose headers on a request's origin are believed; None: no proxy is believed.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
     keeper = Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=site.DIGEST_SECONDS)
@@ -138,11 +138,11 @@ def run(
         uvicorn.Config(
             application(site, hosts=hosts(listener, named), proxies=proxies),
             http=TimedConnection,
-            ws="none",  # There are none here.
+            ws="none",  # The server has no WebSockets.
             limit_concurrency=MOST_CONNECTIONS,
-            proxy_headers=False,  # What they say is read where it is known who may say it (`guards`).
+            proxy_headers=False,  # `guards` reads these headers, because it knows the trusted proxies.
             log_config=None,
-            access_log=False,  # A link may have the token in it.
+            access_log=False,  # A link may contain the token.
             server_header=False,
             timeout_graceful_shutdown=GRACE_SECONDS,
         )
@@ -158,12 +158,12 @@ def run(
 
 
 class _Server(uvicorn.Server):
-    """A server that says when it answers."""
+    """A server that reports when it begins to answer."""
 
     ready: Callable[[], None]
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
+        """Begin to answer, and report it."""
         await super().startup(sockets)
         if self.started:
             self.ready()

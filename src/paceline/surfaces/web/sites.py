@@ -1,4 +1,4 @@
-"""What a server stands on: where its jobs are, where it keeps things, who may pass."""
+"""What a server serves: where its jobs are, where its store is, and who may pass."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from paceline.services.observing.look_cache import Latest, LookCache
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
 
-#: How old a list of jobs may be.
+#: The greatest age of a list of jobs.
 LIST_SECONDS = 1.0
-#: Of so many namespaces what was seen last is kept.
+#: For how many namespaces the latest looks are kept.
 MOST_NAMESPACES = 64
 
 
 class Site(abc.ABC):
     """A place with jobs that a server gives access to."""
 
-    #: How old the line that lists show of a job may be.
+    #: The greatest age of a job's line in a list.
     DIGEST_SECONDS: ClassVar[float] = 0.0
-    #: What runs the jobs, as in ``Run.engine``.
+    #: The engine that runs the jobs, as in ``Run.engine``.
     engine: str
-    #: The namespace that is meant where none is named; None: this machine has none.
+    #: The default namespace; None: this machine has no namespaces.
     namespace: str | None
     store: Store
     gate: Gate
@@ -49,10 +49,10 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def jobs(self, namespace: str | None) -> LifeCycle:
-        """Return what can be done with the jobs of a namespace.
+        """Return the life cycle of a namespace's jobs.
 
         Raises:
-            InvalidInput: there are no namespaces here, and one is named.
+            InvalidInput: a namespace is named, and there are none here.
         """
 
     @abc.abstractmethod
@@ -69,7 +69,7 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def quotas(self, namespace: str | None) -> QuotaUses:
-        """Return what bounds a namespace, and what is taken of that.
+        """Return the quotas of a namespace, and how much of them is used.
 
         Raises:
             ClusterError: the cluster does not answer.
@@ -77,14 +77,14 @@ class Site(abc.ABC):
 
     @abc.abstractmethod
     def watched(self, run: str) -> Watched:
-        """Return what job a run of the store is."""
+        """Return the job that a run of the store belongs to."""
 
     @abc.abstractmethod
     def base(self, named: str | None) -> Path:
-        """Return the folder that a submitted job file's paths start from.
+        """Return the folder that the paths in a submitted job file are relative to.
 
         Raises:
-            InvalidInput: none may be named here, or it is no folder.
+            InvalidInput: no folder may be named here, or the named one is no folder.
         """
 
 
@@ -92,8 +92,8 @@ class LocalSite(Site):
     """The jobs of a home on this machine.
 
     Args:
-        jobs: what can be done with them.
-        gate: who may.
+        jobs: the life cycle of these jobs.
+        gate: who may do what.
     """
 
     engine = LOCAL
@@ -105,7 +105,7 @@ class LocalSite(Site):
         self.store, self.clock, self.gate = jobs.store, jobs.clock, gate
 
     def jobs(self, namespace: str | None) -> LifeCycle:
-        """Return what can be done with the jobs of this machine."""
+        """Return the life cycle of this machine's jobs."""
         if namespace is not None:
             raise InvalidInput(f"this machine has no namespaces: {namespace!r}", "leave it out")
         return self._jobs
@@ -119,15 +119,15 @@ class LocalSite(Site):
         return []
 
     def quotas(self, namespace: str | None) -> QuotaUses:
-        """Return what bounds this machine's user: nothing."""
+        """Return the quotas of this machine's user: none."""
         return QuotaUses()
 
     def watched(self, run: str) -> Watched:
-        """Return a run as a job: here it is called the same."""
+        """Return the job of a run: on this machine both have the same name."""
         return Watched(self._jobs, self._lookout, run)
 
     def base(self, named: str | None) -> Path:
-        """Return a folder of this machine; the token's holder may read here what the server may."""
+        """Return a folder of this machine; the token's holder may read what the server may read here."""
         if named is None:
             return self._jobs.home.path
         folder = Path(named)
@@ -137,26 +137,25 @@ class LocalSite(Site):
 
 
 class ClusterSite(Site):
-    """The jobs of a Kubernetes cluster, of any namespace that callers have rights in.
+    """The jobs of a Kubernetes cluster, in every namespace that callers have rights in.
 
-    The gate says what callers may; the server then does what they ask for in its own name. It could act in
-    theirs (impersonation), but with that right it could act as any user, so a hole in the server would be one
-    in the whole cluster; and what was seen for one caller could not be shown to another, which looks at large
-    jobs need. So its rights are those that the verbs need, and no more (`deploy`).
+    The gate decides what callers may do; the server then does what they ask for in its own name. It could
+    impersonate them, but with that right it could act as any user, so a hole in the server would be a hole in
+    the whole cluster. Also, a look made for one caller could not be shown to another, and looks at large jobs
+    have to be shared. So the server has only the rights that the verbs need (`deploy`).
 
-    Nothing but the store and the cluster knows anything that matters, so several servers may stand beside
-    each other.
+    All lasting state is in the store and the cluster, so several servers may run side by side.
 
     Args:
-        cluster: where the jobs are.
-        loop: where its client lives, for many threads.
+        cluster: the cluster with the jobs.
+        loop: the event loop of the cluster's client, shared by many threads.
         measurements: with the store that the operator fills.
-        gate: who may.
-        namespace: the default, where a caller names none.
+        gate: who may do what.
+        namespace: the default if a caller names none.
         clock: Unix seconds.
     """
 
-    #: Samples come no sooner from the operator; and each look asks the API server for pods, events and nodes.
+    #: The operator delivers samples no sooner, and each look asks the API server for pods, events and nodes.
     DIGEST_SECONDS = ClusterJobs.DELAY_SECONDS
     engine = KUBERNETES
 
@@ -178,7 +177,7 @@ class ClusterSite(Site):
         self._known: collections.OrderedDict[str, tuple[ClusterJobs, LookCache]] = collections.OrderedDict()
 
     def jobs(self, namespace: str | None) -> ClusterJobs:
-        """Return what can be done with the jobs of a namespace."""
+        """Return the life cycle of a namespace's jobs."""
         return self._of(namespace or self._default)[0]
 
     def lookout(self, namespace: str | None) -> LookCache:
@@ -191,7 +190,7 @@ class ClusterSite(Site):
                 jobs = ClusterJobs(
                     self.cluster, namespace, self.loop, self._measurements, clock=self.clock, packs=False
                 )
-                # A page that is open asks for the list every two seconds, and a team has many open.
+                # An open page requests the list every two seconds, and a team has many pages open.
                 lists = Latest(jobs.summaries, time.monotonic, lambda took: max(LIST_SECONDS, took))
                 jobs = dataclasses.replace(jobs, listed=lists.get)
                 self._known[namespace] = jobs, LookCache(jobs, time.monotonic)
@@ -210,12 +209,12 @@ class ClusterSite(Site):
         return self.loop.run(quotas.look(self.cluster, namespace or self._default))
 
     def watched(self, run: str) -> Watched:
-        """Return a run as a job: its name in the store begins with namespace and name."""
+        """Return the job of a run: the run's name in the store begins with the job's namespace and name."""
         namespace, name = cluster_job(run)
         return Watched(*self._of(namespace), name)
 
     def base(self, named: str | None) -> Path:
-        """Return a folder that no job file's path leads out of: the server has none for its callers."""
+        """Return a folder that does not exist: the server has no folders for its callers' job files."""
         if named is not None:
             raise InvalidInput("a server on a cluster has no folders for jobs", "leave `base` out")
         return Path("/nonexistent")

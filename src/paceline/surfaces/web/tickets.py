@@ -1,9 +1,9 @@
-"""The sessions of browsers: what their cookies hold instead of a token.
+"""The sessions of browsers: their cookies hold a ticket instead of a token.
 
-A cookie is a number of chance that means something to servers of this store alone, and only until it ends or
-its user leaves. The token that the session began with lies in the store, so that every replica of a server
-finds it, and is asked about anew with each request: one that is taken back ends its sessions. It lies there
-under a key that only the cookie has, so a reader of the store has no token.
+A ticket is a random number. It is valid only for servers of this store, and only until the session ends or
+the user logs out. The token that began the session is in the store, so that every replica of a server finds
+it. The server checks the token with each request, so revoking the token ends its sessions. The token is
+encrypted with a key derived from the ticket, so a reader of the store cannot read it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from paceline.stores import Store
 from paceline.surfaces.web.memories import Memory
 
 SESSION_SECONDS = 7 * 86_400
-#: Of one caller; older ones end.
+#: The most sessions of one caller; older ones end.
 MOST_SESSIONS = 100
-#: How long one counts that was looked up, and so how long one may that was ended at another replica.
+#: How long a session that was looked up is cached, and so how long it may outlive its end at another replica.
 REMEMBERED_SECONDS = 10.0
 _BYTES = 32
 _TICKET = re.compile(r"[A-Za-z0-9_-]{43}", re.ASCII)
@@ -29,16 +29,16 @@ class Tickets:
     """Begins sessions, and finds them again.
 
     Args:
-        store: gives the store where they are kept.
+        store: returns the store with the sessions.
         now: Unix seconds.
-        clock: seconds of any clock that only goes on.
+        clock: a monotonic clock in seconds.
     """
 
     def __init__(
         self, store: Callable[[], Store], now: Callable[[], float], clock: Callable[[], float]
     ) -> None:
         self._store, self._now = store, now
-        # Sealed as they are in the store: a later reader of this process's memory finds no token here.
+        # Sealed as in the store: a later reader of this process's memory finds no token here.
         self._known: Memory[str, bytes] = Memory(clock, REMEMBERED_SECONDS)
 
     def begin(self, token: str, who: str) -> str:
@@ -75,6 +75,6 @@ def _name(ticket: str) -> str:
 
 
 def _sealed(ticket: str, text: bytes) -> bytes:
-    """Return a text sealed, or a sealed one opened: each ticket is of 256 bits, and seals just once."""
+    """Return a text sealed, or a sealed text opened: each ticket has 256 bits and seals only one text."""
     stream = hashlib.shake_256(b"seal of " + ticket.encode()).digest(len(text))
     return bytes(each ^ other for each, other in zip(text, stream, strict=True))

@@ -1,8 +1,8 @@
-"""The folder of a job's checkpoints: which of them are finished, and what may be removed.
+"""The folder of a job's checkpoints: which checkpoints are finished, and which may be removed.
 
-A checkpoint is finished when its checksum file is there, which is written last, or when TensorFlow's own file
-`checkpoint` names it. Only then are older ones removed; a chief that is killed half-way leaves the one before
-in force.
+A checkpoint is finished when its checksum file, which is written last, is there, or when TensorFlow's own
+file `checkpoint` names it. Only then are older checkpoints removed, so if a chief is killed halfway, the
+previous checkpoint remains valid.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ class Folder:
     path: str
 
     def prefix(self, step: int) -> str:
-        """What the names of all files of a checkpoint start with."""
+        """Return the common beginning of the names of a checkpoint's files."""
         return f"{self.path}/{_NAME}-{step}"
 
     def finished(self) -> list[int]:
-        """The global steps of all finished checkpoints, ascending."""
+        """Return the global steps of all finished checkpoints, ascending."""
         sealed = {step for step, rest in self._members() if rest == checksums.SUFFIX}
         return sorted(sealed | set(self._named()))
 
     def unsealed(self) -> list[int]:
-        """The steps of those that TensorFlow may be able to read although they are not finished, ascending: a
-        chief was killed while it made their checksums, or another program wrote them.
+        """Return the steps of unfinished checkpoints that TensorFlow may be able to read, ascending.
+
+        A chief was killed while it computed their checksums, or another program wrote them.
         """
         return sorted({step for step, rest in self._members() if rest == ".index"} - set(self.finished()))
 
     def has_state(self) -> bool:
-        """Whether there is TensorFlow's file that names the checkpoints, readable or not."""
+        """Return whether TensorFlow's file that names the checkpoints is there, readable or not."""
         return bool(tf.io.gfile.exists(f"{self.path}/{_STATE}"))
 
     def prepare(self) -> None:
-        """Makes the folder and removes what no checkpoint needs of an earlier chief's files."""
+        """Create the folder, and remove an earlier chief's files that no checkpoint needs."""
         tf.io.gfile.makedirs(self.path)
         self._remove_all_but({*self.finished(), *self.unsealed()})
 
     def seal(self, step: int, keep: int) -> None:
-        """Finishes a checkpoint whose data are written: writes its checksums, names it, and removes all but
-        the newest `keep`.
+        """Finish a checkpoint whose data are written: write its checksums, name it, keep the newest `keep`.
 
-        Later steps than this are removed as well: training was set back behind them, because they were
-        damaged.
+        All other checkpoints are removed, also those of later steps: they were damaged, so training was set
+        back to a step before them.
         """
         prefix = self.prefix(step)
         written = [
@@ -68,13 +68,13 @@ class Folder:
         self._remove_all_but(set(kept))
 
     def remove(self, step: int) -> None:
-        """Removes all files of a checkpoint, the half-written ones too."""
+        """Remove all files of a checkpoint, including half-written ones."""
         for found, rest in self._members():
             if found == step:
                 self._remove(f"{self.prefix(step)}{rest}")
 
     def _members(self) -> list[tuple[int, str]]:
-        """Step and rest of the name of all files and folders that belong to checkpoints."""
+        """Return the step and the rest of the name of all files and folders that belong to checkpoints."""
         if not tf.io.gfile.exists(self.path):
             return []
         names = (name.rstrip("/") for name in tf.io.gfile.listdir(self.path))
@@ -83,7 +83,7 @@ class Folder:
     def _named(self) -> list[int]:
         try:
             state = tf.train.get_checkpoint_state(self.path)
-        except ValueError:  # not UTF-8, or names nothing
+        except ValueError:  # the file is not UTF-8, or names no checkpoint
             state = None
         paths: Iterable[str] = state.all_model_checkpoint_paths if state is not None else ()
         names = (path.rpartition("/")[2] for path in paths)
@@ -95,7 +95,7 @@ class Folder:
                 self._remove(f"{self.prefix(step)}{rest}")
 
     def _remove(self, path: str) -> None:
-        with contextlib.suppress(tf.errors.OpError):  # what stays is tried again when the next one is saved
+        with contextlib.suppress(tf.errors.OpError):  # tried again when the next checkpoint is saved
             if tf.io.gfile.isdir(path):
                 tf.io.gfile.rmtree(path)
             else:
@@ -112,7 +112,7 @@ class Folder:
 
 
 def _state(steps: Sequence[int]) -> str:
-    """The text of TensorFlow's `checkpoint`, with names that hold wherever the folder is moved to."""
+    """Return the text of TensorFlow's `checkpoint`, with names that stay valid if the folder is moved."""
     lines = [f'model_checkpoint_path: "{_NAME}-{steps[-1]}"']
     lines += [f'all_model_checkpoint_paths: "{_NAME}-{step}"' for step in steps]
     return "\n".join(lines) + "\n"

@@ -1,11 +1,13 @@
 """Checkpoints of all parameters and the global step: written beside training, verified when they are read.
 
 The chief saves in a thread while its steps go on. Each parameter server writes its own rows into the folder
-(`savers`); where one does not see it, the chief writes for all. Then that thread makes the checksums: the
-bytes are still in the page cache of a shared disk, and no step waits. A checkpoint counts when its checksum
-file is there (`checkpoint_folders`), so a chief that is killed half-way leaves the one before in force.
+(`savers`); if a server does not see the folder, the chief writes for all. Then the chief's thread computes
+the checksums: the bytes are still in the page cache of a shared disk, and no step waits. A checkpoint counts
+when its checksum file is there (`checkpoint_folders`), so if a chief is killed halfway, the previous
+checkpoint remains valid.
 
-A restore takes the newest checkpoint that is whole (`checksums`) and says which it passed over, and why.
+A restore takes the newest checkpoint that is whole (`checksums`), and logs which ones it passed over, and
+why.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ _DISK_FAULTS = (
 
 @dataclass(frozen=True)
 class Contents:
-    """What a checkpoint holds: parameters and the global step, with what writes and reads them.
+    """What a checkpoint holds: the parameters and the global step, with the operations for them.
 
-    `keep` is how many checkpoints stay; `renewed` sets what is not saved, after a restore. `queue` says which
-    examples are trained; a replica that does not train has none.
+    `keep` is how many checkpoints stay. `renewed` is the operation that, after a restore, sets what a
+    checkpoint does not hold. `queue` records which examples are trained; a replica that does not train has
+    none.
     """
 
     parameters: tuple[parameters.Parameter, ...]
@@ -56,8 +59,9 @@ def contents(
     renewed: Sequence[Any] = (),
     queue: shared_queues.Variables | None = None,
 ) -> Contents:
-    """Adds to the graph what saves and restores these parameters and the queue of shards; `renewed` are
-    operations of a restore.
+    """Add to the graph what saves and restores these parameters and the queue of shards.
+
+    `renewed` are operations that run after a restore.
     """
     return Contents(
         parameters=tuple(created),
@@ -70,7 +74,7 @@ def contents(
 
 
 class Checkpoints:
-    """The checkpoints in a folder (or none, when the folder is None: then nothing is saved or restored)."""
+    """The checkpoints in a folder; without a folder nothing is saved or restored."""
 
     def __init__(self, directory: str | None, contents: Contents, every_seconds: float) -> None:
         self._folder = None if directory is None else checkpoint_folders.Folder(directory)
@@ -82,24 +86,26 @@ class Checkpoints:
         self._saving: futures.Future[None] | None = None
 
     def prepare(self) -> None:
-        """Makes the folder and removes half-written files of an earlier chief."""
+        """Create the folder and remove half-written files of an earlier chief."""
         if self._folder is None:
             _log.info("no checkpoint is kept: checkpoint.keep is 0, or PACELINE_CHECKPOINT_DIR is not set")
             return
         self._folder.prepare()
 
     def latest(self) -> str | None:
-        """The newest finished checkpoint, or None; it may have been damaged since."""
+        """Return the newest finished checkpoint, or None; it may have been damaged since."""
         finished = [] if self._folder is None else self._folder.finished()
         return self._folder.prefix(finished[-1]) if self._folder and finished else None
 
     def restore(self, session: Any, checkpoint: str | None = None) -> str | None:
-        """Gives all variables the values of a checkpoint, the newest whole one if none is given; None when
-        there is none.
+        """Give all variables the values of a checkpoint, and return its name.
+
+        The newest whole checkpoint is restored if none is given. Returns None if there is none.
 
         Raises:
-            DamagedError: the given one is damaged.
-            CheckpointError: it belongs to another model, or there are checkpoints and all are damaged.
+            DamagedError: the given checkpoint is damaged.
+            CheckpointError: the checkpoint belongs to another model, or there are checkpoints and all are
+                damaged.
         """
         if self._folder is None:
             return None
@@ -144,16 +150,16 @@ class Checkpoints:
                     restores.reorder(session, reader, found)
                     self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
                 session.run(self._contents.renewed)
-        # Its files may also go while they are read: the chief keeps only the newest.
+        # The files may also disappear while they are read: the chief keeps only the newest checkpoints.
         except (tf.errors.DataLossError, tf.errors.OutOfRangeError, tf.errors.NotFoundError) as error:
             raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         except tf.errors.InvalidArgumentError as error:
             raise restores.unfit(checkpoint, errors.reason(error)) from error
 
     def save_if_due(self, session: Any, step: int) -> None:
-        """Begins to save when the last time is long enough ago and over; does not wait.
+        """Begin to save if no save is under way and the last one is long enough ago; do not wait.
 
-        What goes wrong then is logged and tried again the next time: training goes on.
+        A failure is logged and the save is tried again the next time: training goes on.
         """
         is_over = self._saving is None or self._saving.done()
         if self._folder is not None and is_over and time.monotonic() - self._tried_at >= self._every_seconds:
@@ -161,10 +167,10 @@ class Checkpoints:
             self._saving = self._thread.submit(self._try, session, self._folder, step)
 
     def save(self, session: Any, step: int) -> None:
-        """Saves and returns when that is done.
+        """Save and return when the checkpoint is finished.
 
         Raises:
-            CheckpointError: it cannot be written.
+            CheckpointError: the checkpoint cannot be written.
         """
         if self._folder is None:
             return
@@ -178,7 +184,7 @@ class Checkpoints:
             ) from error
 
     def settle(self) -> None:
-        """Waits for a save that is under way."""
+        """Wait for a save that is under way."""
         if self._saving is not None:
             self._saving.result()
             self._saving = None
@@ -221,7 +227,7 @@ class Checkpoints:
         )
 
     def _is_whole(self, folder: checkpoint_folders.Folder, step: int) -> bool:
-        """Whether this very step is saved already, by this chief or one that was lost after it."""
+        """Return whether this step is saved already, by this chief or an earlier one that was lost later."""
         if step not in folder.finished():
             return False
         try:
@@ -231,7 +237,7 @@ class Checkpoints:
         return True
 
     def _is_gathered(self, session: Any, prefix: str) -> bool:
-        """Whether the chief has to write and read for the servers, as one of them does not see the folder."""
+        """Return whether the chief has to write and read for the servers: one does not see the folder."""
         stranger = self._contents.saver.stranger(session, prefix)
         if stranger is not None and self._stranger is None:
             _log.warning(
@@ -245,5 +251,5 @@ class Checkpoints:
 
 
 def step_of(checkpoint: str) -> int:
-    """The global step in the name of a checkpoint."""
+    """Return the global step in the name of a checkpoint."""
     return int(checkpoint.rpartition("-")[2])

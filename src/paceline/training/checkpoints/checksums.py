@@ -1,8 +1,8 @@
-"""The size and checksum of each file of a checkpoint, kept beside it: what says that it is whole.
+"""The size and checksum of each file of a checkpoint, in a file beside it: they show that it is whole.
 
 `model.ckpt-7.checksums.json` names `model.ckpt-7.index` and its data files, each with its bytes and CRC-32
-(zlib's, at some 2 GB/s and outside of Python's lock). It guards against files that were cut short, lost or
-changed by accident, before any of it is read into parameters; it is no protection against an attacker.
+(zlib's, at some 2 GB/s and outside of Python's lock). It detects files that were truncated, lost or changed
+by accident, before anything is read into parameters. It is no protection against an attacker.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MEMBER = re.compile(r"\.(index|data-\d{5}-of-\d{5})", re.ASCII)
 
 @dataclass(frozen=True)
 class Checksum:
-    """What a file has to be."""
+    """The expected size and checksum of a file."""
 
     bytes: int
     crc32: int
 
 
 def render(checksums: Mapping[str, Checksum]) -> str:
-    """The text of a checksum file; the checksums are by the name of the file, without its folder."""
+    """Return the text of a checksum file; the checksums are keyed by file name, without the folder."""
     files = {
         name: {"bytes": each.bytes, "crc32": f"{each.crc32:08x}"} for name, each in sorted(checksums.items())
     }
@@ -41,10 +41,10 @@ def render(checksums: Mapping[str, Checksum]) -> str:
 
 
 def parse(text: str, checkpoint: str) -> dict[str, Checksum]:
-    """Reads a checksum file; `checkpoint` is the name of its checkpoint, without the folder.
+    """Read a checksum file; `checkpoint` is the name of its checkpoint, without the folder.
 
     Raises:
-        ValueError: it is none, or names a file that is not of this checkpoint (elsewhere, say).
+        ValueError: the text is not a checksum file, or names a file of another checkpoint or folder.
     """
     try:
         files = json.loads(text)["files"]
@@ -68,7 +68,7 @@ def _checksum(name: str, raw: Mapping[str, object], checkpoint: str) -> Checksum
 
 
 def measure(paths: list[str]) -> dict[str, Checksum]:
-    """Reads files, several at a time; their checksums by the name without the folder.
+    """Read files, several at a time; return their checksums by file name, without the folder.
 
     Raises:
         tf.errors.OpError: a file cannot be read.
@@ -89,9 +89,9 @@ def _read(path: str) -> Checksum:
 
 
 def check(prefix: str) -> None:
-    """Compares the files of a checkpoint with their checksums, sizes first.
+    """Compare the files of a checkpoint with their checksums, sizes first.
 
-    One without a checksum file, written by another program, passes with a message.
+    A checkpoint without a checksum file, written by another program, passes; this is logged.
 
     Raises:
         DamagedError: a file is missing or is not what was written.

@@ -1,8 +1,8 @@
 """How the tensors of a checkpoint fit the shards of a graph: by name, by shape, and by the order of rows.
 
-A checkpoint holds each variable whole, so TensorFlow reads it back whatever the shards and the number of
-parameter servers then are (`savers`). Only where rows are stored in another order (`row_layouts`) the chief
-reads the variables one by one and puts the rows in their places here.
+A checkpoint holds each variable whole, so TensorFlow can read it back into any shards on any number of
+parameter servers (`savers`). Only if rows are stored in another order (`row_layouts`) does the chief read the
+variables one by one and put the rows in their places here.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Stored = Mapping[tuple[parameters.Parameter, str], str]
 def stored(
     every: Sequence[parameters.Parameter], shapes: Mapping[str, Sequence[int]], checkpoint: str
 ) -> Stored:
-    """The name in the checkpoint of each shard's variable and slots, in whatever order its rows are there.
+    """Return the name in the checkpoint of each shard's variable and slots, in any order of rows.
 
-    TensorFlow itself would let a variable take on another shape.
+    The shapes are checked because TensorFlow itself would let a variable change its shape.
 
     Raises:
-        CheckpointError: it lacks a variable, or has it in another shape.
+        CheckpointError: the checkpoint lacks a variable, or has it in another shape.
     """
     found = {}
     for parameter in every:
@@ -47,14 +47,14 @@ def stored(
 
 
 def are_in_order(found: Stored) -> bool:
-    """Whether all rows are stored as the shards have them."""
+    """Return whether all rows are stored in the order of the shards."""
     return all(
         name == parameters.stored_name(parameter.shard, slot) for (parameter, slot), name in found.items()
     )
 
 
 def _order(plain: str, name: str) -> tuple[RowOrder, int] | None:
-    """The order of rows and the number of shards that a stored name tells; None for another variable's."""
+    """Return the row order and number of shards in a stored name; None if it is another variable's name."""
     order, _, shards = name.removeprefix(f"{plain}/").partition("-")
     if (
         name.startswith(f"{plain}/")
@@ -66,11 +66,11 @@ def _order(plain: str, name: str) -> tuple[RowOrder, int] | None:
 
 
 def reorder(session: Any, reader: Any, stored: Stored) -> None:
-    """Gives the variables the values of stored ones, each row in its place."""
+    """Give the variables their stored values, with each row in its place."""
     name, values = "", np.empty(0)
     for (parameter, slot), found in sorted(stored.items(), key=lambda item: item[1]):
         variable, shard = parameter.saved[slot], parameter.shard
-        if found != name:  # all shards of a variable come from one tensor, which may be large
+        if found != name:  # read once for all shards of a variable, as the tensor may be large
             name, values = found, reader.get_tensor(found)
         if not shard.variable.shape:
             variable.load(values, session)
@@ -89,7 +89,7 @@ def reorder(session: Any, reader: Any, stored: Stored) -> None:
 
 
 def unfit(checkpoint: str, why: str) -> errors.CheckpointError:
-    """The error of a checkpoint that belongs to another model."""
+    """Return the error for a checkpoint that belongs to another model."""
     return errors.CheckpointError(
         f"{checkpoint} does not fit this model: {why}; "
         "use another checkpoint folder, or delete this one to start anew"

@@ -1,9 +1,9 @@
-"""The operations that write parameters into files and read them back: each parameter server its own rows.
+"""The operations that write parameters to files and read them back: each parameter server its own rows.
 
-A shard is written in pieces of rows, one after the other, so a server needs memory for one piece only, and no
-message has more than one where the chief has to write for a server that does not see the folder. Each piece
-is a call of its own: within one call a server with a single thread would come to no step before the last.
-TensorFlow joins the pieces to one checkpoint in which each variable is whole.
+A shard is written in pieces of rows, one after the other. So a server needs memory for one piece only, and a
+message holds only one piece if the chief has to write for a server that does not see the folder. Each piece
+is a call of its own: within one call a single-threaded server would run no step before the last piece.
+TensorFlow merges the pieces into one checkpoint in which each variable is whole.
 """
 
 from __future__ import annotations
@@ -23,14 +23,16 @@ _WHOLE = 2**63
 _NOT_THERE = (
     tf.errors.NotFoundError,
     tf.errors.PermissionDeniedError,
-    tf.errors.UnimplementedError,  # the server's TensorFlow does not know this kind of URL
+    tf.errors.UnimplementedError,  # the server's TensorFlow does not support this kind of URL
 )
 
 
 @dataclass(frozen=True)
 class SavedRows:
-    """Rows of a variable, `count` from `first`, or all of it where `count` is None; and where they lie in the
-    tensor `name` of a checkpoint, in TensorFlow's notation (`tf1.Variable.SaveSliceInfo.spec`).
+    """Rows of a variable, and their place in the tensor `name` of a checkpoint.
+
+    There are `count` rows from `first`, or all rows if `count` is None. The place is in TensorFlow's notation
+    (`tf1.Variable.SaveSliceInfo.spec`).
     """
 
     variable: Any
@@ -41,14 +43,14 @@ class SavedRows:
     bytes: int = 0
 
     def value(self) -> Any:
-        """The rows; to be made on their server."""
+        """Return the rows; to be called on the device of their server."""
         if self.count is None:
             return self.variable.read_value()
         return tf.gather(self.variable, tf.range(self.first, self.first + self.count))
 
 
 def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[SavedRows]:
-    """Shards and their slots in pieces of at most so many bytes, but of one row at least."""
+    """Yield shards and their slots in pieces of at most `piece_bytes`, but of at least one row."""
     for parameter in every:
         shard = parameter.shard
         rows = max(1, piece_bytes // shard.variable.row_bytes)
@@ -66,7 +68,10 @@ def pieces(every: Iterable[parameters.Parameter], piece_bytes: int) -> Iterator[
 
 
 def parts(found: Iterable[SavedRows], part_bytes: int) -> list[list[SavedRows]]:
-    """Pieces by the file that they are written to, of at most so many bytes but of one piece at least."""
+    """Group pieces by the file that they are written to.
+
+    A file has at most `part_bytes`, but at least one piece.
+    """
     made: list[list[SavedRows]] = []
     free = 0
     for piece in found:
@@ -79,10 +84,10 @@ def parts(found: Iterable[SavedRows], part_bytes: int) -> list[list[SavedRows]]:
 
 
 class Saver:
-    """Writes and reads all parameters and the global step, and only writes what there is `beside` them; part
-    of a graph, on the device that builds it.
+    """Writes and reads all parameters and the global step; part of a graph, on the device that builds it.
 
-    `gathered` in its methods means that the chief writes and reads, not the servers.
+    It also writes the variables `beside` them, which it does not read. `gathered` in its methods means that
+    the chief writes and reads instead of the servers.
     """
 
     def __init__(self, every: Sequence[parameters.Parameter], step: Any, beside: Sequence[Any] = ()) -> None:
@@ -107,22 +112,22 @@ class Saver:
         self._answers = _answers({each.variable.device for each in every} - {""}, self._note)
 
     def save(self, session: Any, prefix: str, *, gathered: bool) -> None:
-        """Writes a checkpoint; others go on to update the parameters meanwhile."""
-        temporary = f"{prefix}_temp{uuid.uuid4().hex}"  # what a killed chief started may still be written
+        """Write a checkpoint; trainers go on to update the parameters meanwhile."""
+        temporary = f"{prefix}_temp{uuid.uuid4().hex}"  # unique: servers may still write for a killed chief
         feed = {self._prefix: prefix, self._temporary: temporary}
         for each in self._writes[gathered].rounds:
             session.run(each, feed)
         session.run(self._writes[gathered].joined, feed, options=deadlines.UNHURRIED)
 
     def restore(self, session: Any, prefix: str, *, gathered: bool) -> None:
-        """Reads a checkpoint whose rows are in the order of these shards."""
+        """Read a checkpoint whose rows are in the order of these shards."""
         session.run(self._reads[gathered], {self._prefix: prefix}, options=deadlines.UNHURRIED)
 
     def stranger(self, session: Any, prefix: str) -> str | None:
-        """The first parameter server that does not share the checkpoint's folder with the chief; None if all
-        do.
+        """Return the first parameter server that does not share the folder with the chief; None if all do.
 
-        Each is to read what the chief has written there, and to write it where the chief reads it again.
+        Each server has to read what the chief has written there, and to write it where the chief reads it
+        again.
         """
         if not self._answers:
             return None
@@ -148,7 +153,10 @@ class _Writing:
 
 
 def _write(found: Sequence[SavedRows], prefix: Any, temporary: Any, *, gathered: bool) -> _Writing:
-    """Each server writes a part in each round, or the chief one of any server."""
+    """Return the operations that write all parts.
+
+    In each round every server writes one part; if `gathered`, the chief writes one part of any server.
+    """
     names: list[Any] = []
     saves: list[list[Any]] = []
     for device, group in _by_device(found):

@@ -1,15 +1,15 @@
-"""Bounded staleness: no trainer starts a step when it is too many steps ahead of the slowest.
+"""Bounded staleness: no trainer starts a step when it is too many steps ahead of the slowest trainer.
 
 Source: Ho et al. 2013, "More effective distributed ML via a stale synchronous parallel parameter server". A
-trainer's clock counts the steps that it has finished; the first parameter server keeps all of them. A step
-counts on the own clock and returns all clocks, so a trainer that need not wait makes no call for it. The
-clock is advanced when the first server has applied its part of the step; the parts of the same step on other
-servers may be under way for another moment.
+trainer's clock counts the steps that it has finished; the first parameter server keeps all clocks. A step
+advances its trainer's clock and returns all clocks, so a trainer that need not wait makes no extra call. The
+clock advances when the first server has applied its part of the step; the parts on other servers may still be
+under way for a moment.
 
-A trainer that is not there, since it has not begun, has ended, waits for input, or is taken for lost, has the
-clock `AWAY`, which is later than all others, so no other waits for it. It is taken for lost when it holds
-others up and has finished no step for `LOST_SECONDS`. A trainer that comes, or comes back, starts at the
-slowest clock.
+A trainer is away before it begins, after it ends, while it waits for input, and when it is taken for lost.
+Its clock then is `AWAY`, which is later than all others, so no trainer waits for it. A trainer is taken for
+lost when it holds others up and has finished no step for `LOST_SECONDS`. A trainer that begins or comes back
+starts at the slowest clock.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ LOST_SECONDS = 30.0
 
 @dataclass(frozen=True)
 class Clocks:
-    """Tensors of all clocks (int64, one for each trainer), on the first parameter server.
+    """Tensors of all clocks on the first parameter server: int64, (trainers,).
 
-    `read` gives them, `ticked` as well once the step has counted on the own clock; `put` sets the clock
-    `index` to `clock`.
+    `read` returns the clocks. `ticked` returns them after the step has advanced its trainer's clock. `put`
+    sets the clock with the number `index` () to `clock` (); `renewed` sets all clocks to `AWAY`.
     """
 
     read: Any
@@ -48,7 +48,7 @@ class Clocks:
 
 
 def create(trainers: int, trainer: int, device: str, updates: Sequence[Any], steps: int) -> Clocks:
-    """Adds the clocks to the graph of a trainer; its own counts so many steps after the updates."""
+    """Add the clocks to the graph of a trainer; its own clock advances by `steps` after the updates."""
     with tf1.device(device):
         clocks = tf1.get_variable(
             "clocks",
@@ -72,7 +72,7 @@ def create(trainers: int, trainer: int, device: str, updates: Sequence[Any], ste
 
 
 class Bounded:
-    """Takes the steps of one trainer, none of them too far ahead."""
+    """Takes the steps of one trainer, and lets it get only so many steps ahead of the slowest."""
 
     def __init__(
         self,
@@ -85,8 +85,10 @@ class Bounded:
         stopping: Callable[[], bool],
         lost_seconds: float = LOST_SECONDS,
     ) -> None:
-        """`step` takes the batches of so many `steps` and returns the global step, the loss and all clocks
-        after them.
+        """Join the other trainers.
+
+        `step` takes the batches of `steps` steps and returns the global step, the loss and all clocks after
+        them.
         """
         self._waited_seconds = 0.0
         self._session = session
@@ -101,12 +103,12 @@ class Bounded:
         self._join()
 
     def rest(self) -> None:
-        """Is away until the next step: who waits for input computes nothing on old parameters."""
+        """Be away until the next step: a trainer that waits for input computes nothing on old parameters."""
         self._put(self._trainer, AWAY)
         self._clocks[self._trainer] = AWAY
 
     def wait(self) -> None:
-        """Waits until the next steps may start (or the trainer is to stop)."""
+        """Wait until the next steps may start or the trainer has to stop."""
         if self._clocks[self._trainer] >= AWAY:
             self._join()
         if not self._holding().size:
@@ -134,14 +136,14 @@ class Bounded:
         self._started += self._steps
 
     def step(self, batch: Any) -> step_policies.Finished:
-        """Takes a step."""
+        """Take a step."""
         waited, self._waited_seconds = self._waited_seconds, 0.0
         step, loss, clocks, *_ = self._step(batch)
         self._see(clocks)
         return step_policies.Finished(int(step), float(loss), waited)
 
     def _holding(self) -> npt.NDArray[np.int64]:
-        """The trainers that the next steps have to wait for."""
+        """Return the trainers that the next steps have to wait for."""
         others = self._clocks.copy()
         others[self._trainer] = AWAY
         last = self._started + self._steps - 1
@@ -150,11 +152,11 @@ class Bounded:
 
     def _see(self, clocks: npt.NDArray[np.int64]) -> None:
         self._clocks = clocks
-        if clocks[self._trainer] >= AWAY:  # others took this one for lost, or the clocks are new
+        if clocks[self._trainer] >= AWAY:  # others took this trainer for lost, or the clocks were reset
             self._join()
 
     def _join(self) -> None:
-        """Starts at the slowest clock of the others."""
+        """Start at the slowest clock of the other trainers."""
         clocks = self._read()
         slowest = np.delete(clocks, self._trainer).min(initial=AWAY)
         own = int(slowest) if slowest < AWAY else 0

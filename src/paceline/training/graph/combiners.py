@@ -1,5 +1,4 @@
-"""Several vectors of an example put together to one: their sum, mean, or sum over the square root of how many
-they are.
+"""Several vectors of an example combined into one: their sum, their mean, or sum / sqrt(number of vectors).
 
 The formulas are those of ``tf.nn.safe_embedding_lookup_sparse`` with weights of 1
 (tensorflow/python/ops/embedding_ops.py): an example without any value gets zeros.
@@ -19,11 +18,11 @@ _DIVISOR_POWERS = {"sum": 0.0, "mean": 1.0, "sqrtn": 0.5, None: 0.0}
 
 @dataclass(frozen=True)
 class Groups:
-    """The places of a batch's ids that hold a value, grouped by the vector that each is part of.
+    """The places of a batch's ids that hold a value, grouped by the vector that each contributes to.
 
-    `places` are places of the flattened ids, ascending; `vector` says for each of them which of the `count`
-    vectors of the batch it is part of. `divisors` (count, 1) is what each sum is divided by; None if that is
-    1 for all.
+    `places` (filled places,) are indices into the flattened ids, ascending. `vector` (filled places,) says to
+    which of the `count` vectors of the batch each place contributes. Each sum is divided by its entry of
+    `divisors` (count, 1), which is None if all divisors are 1.
     """
 
     places: Any
@@ -32,7 +31,11 @@ class Groups:
     divisors: Any
 
     def together(self, values: Any, position: Any) -> Any:
-        """The vectors (count, dimension), from values by place, or by `position` where that is given."""
+        """Return the combined vectors (count, dimension).
+
+        `values` are (filled places, dimension), or (rows, dimension) if `position` (filled places,) says
+        which row each place has.
+        """
         if position is None:
             sums = tf.math.unsorted_segment_sum(values, self.vector, self.count)
         else:
@@ -41,7 +44,7 @@ class Groups:
 
 
 def groups(columns: Sequence[features.Categorical], ids: Any) -> Groups | None:
-    """Groups the ids (examples, places) of some features; None if each is a vector by itself."""
+    """Group the ids (examples, places) of some features; None if each id is a vector by itself."""
     if all(places.combiner(column) is None for column in columns):
         return None
     width = places.width(columns, places.ids)

@@ -1,4 +1,4 @@
-"""The pace that a trainer keeps, by the consistency of its job."""
+"""The step policy of a trainer, by the consistency of its job."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ def pace(
     make_step: step_policies.MakeStep,
     stopping: Callable[[], bool],
 ) -> Iterator[step_policies.StepPolicy]:
-    """Takes up the pace of a trainer; when it ends well, the others are told.
+    """Yield the step policy of a trainer.
 
-    `stopping` says that the trainer is to stop and shall wait for no other.
+    With bounded staleness, no other trainer waits for it after an end without error. `stopping` says that the
+    trainer has to stop and must wait for no other.
     """
     if graph.rounds is not None:
         with synchronisations.Synchronous(

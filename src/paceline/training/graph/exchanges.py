@@ -1,8 +1,8 @@
-"""What goes between a trainer and the parameter servers in a step: ids, pulled values, pushed gradients.
+"""What a trainer and the parameter servers exchange in a step: ids, pulled values, pushed gradients.
 
-Each tensor that crosses costs a call on both sides, whatever its size. Packed, a step takes three tensors for
-each server: the ids of all its rows, all values that are pulled from it, all gradients that are pushed to it.
-Separate, it takes these for each variable, as in TensorFlow's documentation.
+Each tensor that crosses costs a call on both sides, whatever its size. With packing, a step sends three
+tensors for each server: the ids of all its rows, all values that are pulled from it, and all gradients that
+are pushed to it. Without packing, it sends these for each variable, as in TensorFlow's documentation.
 """
 
 from __future__ import annotations
@@ -21,27 +21,32 @@ LOCAL = settings.Transfers(packed=False)
 
 @dataclass(frozen=True)
 class ExchangedParameter:
-    """A parameter in a message, with the local ids of its rows as the trainer and as its server have them."""
+    """A parameter in a message.
+
+    `sent` and `received` are the local ids of its rows (ids,), on the trainer and on the server. Both are
+    None if the whole shard is exchanged.
+    """
 
     parameter: parameters.Parameter
     sent: Any = None
     received: Any = None
 
     def value(self) -> Any:
-        """What is pulled; on the server."""
+        """Return the values to pull, on the server: (ids, ...), or the whole shard."""
         if self.received is None:
             return self.parameter.variable.read_value()
         return tf.gather(self.parameter.variable, self.received)
 
     def size(self, ids: Any) -> Any:
-        """How many values there are, from the ids of the side that asks: a number, or a tensor where it
-        varies.
+        """Return how many values are exchanged: a number, or a tensor () where the number of ids varies.
+
+        `ids` are the local ids of the side that asks, None for the whole shard.
         """
         width = self.parameter.shard.variable.row_bytes // self.parameter.shard.variable.element_bytes
         return self.parameter.shard.rows * width if ids is None else tf.size(ids) * width
 
     def shaped(self, values: Any) -> Any:
-        """Gives flat values the shape of the rows."""
+        """Reshape values to rows: (ids, ...), or the shape of the whole shard."""
         shape = self.parameter.shard.variable.shape
         if self.received is None:
             return tf.reshape(values, (self.parameter.shard.rows, *shape[1:]) if shape else ())
@@ -49,7 +54,7 @@ class ExchangedParameter:
 
 
 class Exchange:
-    """The exchanges of one trainer."""
+    """The exchanges of one trainer with the parameter servers."""
 
     def __init__(
         self, server_device: parameters.Device, trainer_device: str, transfers: settings.Transfers
@@ -60,7 +65,7 @@ class Exchange:
         self._wire = tf.as_dtype(transfers.precision)
 
     def send_ids(self, server: int, ids: Sequence[Any]) -> list[Any]:
-        """Sends local ids (int32 vectors) to a server; returns them as it has them."""
+        """Send local ids, int32 vectors (ids,), to a server and return them as tensors on that server."""
         if not self._packed or len(ids) < 2:
             with tf1.device(self.server_device(server)):
                 return [tf.identity(each) for each in ids]
@@ -71,13 +76,17 @@ class Exchange:
             return list(tf.split(message[len(ids) :], message[: len(ids)], num=len(ids)))
 
     def pull(self, items: Sequence[ExchangedParameter]) -> list[Any]:
-        """Pulls the items' values to the trainer, in their order."""
+        """Pull the items' values to the trainer, in their order: each (ids, ...), or a whole shard."""
         return self._by_message(
             items, lambda server, places: self._pull(server, [items[place] for place in places])
         )
 
     def push(self, items: Sequence[ExchangedParameter], gradients: Sequence[Any]) -> list[Any]:
-        """Pushes gradients to where the items are; returns them there, in their order."""
+        """Push gradients to the items' servers and return them there, in their order.
+
+        Each gradient has as many values as its item; it is returned as (ids, ...), or in the shape of the
+        whole shard.
+        """
         return self._by_message(
             items,
             lambda server, places: self._push(
@@ -88,7 +97,7 @@ class Exchange:
     def _by_message(
         self, items: Sequence[ExchangedParameter], carry: Callable[[int, list[int]], list[Any]]
     ) -> list[Any]:
-        """Carries the items of each server, all or one by one; `carry` is given their places in `items`."""
+        """Carry each server's items, packed in one message or one by one; `carry` gets their places."""
         results: dict[int, Any] = {}
 
         def server_of(place: int) -> int:

@@ -1,4 +1,4 @@
-"""Parts of a TensorFlow graph, cut out at given tensors and put into another graph on other tensors."""
+"""Parts of a TensorFlow graph, cut out at given tensors and inserted into another graph on other tensors."""
 
 from __future__ import annotations
 
@@ -18,16 +18,19 @@ class Fragment:
     gives: tuple[str, ...]
 
     def put(self, tensors: Mapping[str, Any], scope: str) -> dict[str, Any]:
-        """Adds it to the current graph on tensors for all that it takes; returns what it gives, by name."""
+        """Add the fragment to the current graph; `tensors` has one for each name that it takes.
+
+        Returns the tensors that it gives, by name.
+        """
         given = {name: tensors[name] for name in self.takes}
         found = tf1.import_graph_def(self.definition, given, return_elements=list(self.gives), name=scope)
         return dict(zip(self.gives, found, strict=True))
 
 
 def cut(graph: Any, wanted: Sequence[Any], ends: Container[str]) -> Fragment:
-    """Cuts out what computes the tensors wanted, up to those with a name in `ends`.
+    """Cut out the operations that compute the wanted tensors, back to the tensors with a name in `ends`.
 
-    It may run on any device. Orders between operations that are not due to values are left out.
+    The fragment may run on any device. It keeps no control dependencies.
     """
     kept: set[str] = set()
     reached: dict[str, None] = {}

@@ -1,7 +1,7 @@
 """The graph of a replica: the model on this task, its variables on the parameter servers.
 
-Every trainer builds the same graph but for its own device (between-graph replication), so the variables have
-the same names and are shared. The evaluator builds it in its own process, without the update.
+Every trainer builds the same graph except for its own device (between-graph replication), so the variables
+have the same names and are shared. The evaluator builds the graph in its own process, without the update.
 """
 
 from __future__ import annotations
@@ -24,12 +24,22 @@ from paceline.training.lazy_tensorflow import tf, tf1
 class Graph:
     """Tensors and operations by purpose.
 
-    `inputs` are placeholders; `probabilities` (examples,), `loss` the mean log loss, `step` the global step,
-    `updates` train on the inputs, cut into `steps_per_exchange` batches, and `counted` gives the step after
-    them (not for an evaluator), `ready` is true when every variable is initialised, `initialise` gives all
-    their first values, `contents` is what a checkpoint holds, `tables` are those that ids are looked up in,
-    `queue` is where a trainer takes its shards. With bounded staleness there are `clocks`. In a synchronous
-    job there are `rounds`, and the updates leave gradients for them.
+    Attributes:
+        graph: the TensorFlow graph that holds them.
+        inputs: placeholders: `numeric` (examples, numbers), `ids` (examples, places), `labels` (examples,).
+        probabilities: (examples,).
+        loss: the mean log loss ().
+        step: the global step ().
+        counted: the global step () after the updates; None for an evaluator and in a synchronous job.
+        updates: operations that train on the inputs, which are split into `steps_per_exchange` batches. In a
+            synchronous job they stage gradients instead of applying them.
+        clocks: the clocks of bounded staleness; None in the other modes.
+        rounds: the operations of synchronous steps; None in the other modes.
+        ready: whether every variable is initialised ().
+        initialise: gives all variables their initial values.
+        contents: what a checkpoint holds.
+        tables: the tables that ids are looked up in.
+        queue: where a trainer takes its shards from; None without a queue.
     """
 
     graph: Any
@@ -49,14 +59,14 @@ class Graph:
 
     @property
     def variables(self) -> tuple[Variable, ...]:
-        """The variables, each whole, in the order of their creation."""
+        """The variables, not split into shards, in the order of their creation."""
         found = {each.shard.variable.name: each.shard.variable for each in self.contents.parameters}
         return tuple(found.values())
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """The parameters of a model, planned."""
+    """The planned parameters of a model."""
 
     tables: tuple[declarations.Table, ...]
     plan: variable_plans.Plan
@@ -70,7 +80,10 @@ def build(
     chosen: settings.Settings,
     work: shards.Work | None = None,
 ) -> Graph:
-    """Builds the graph of this replica, with the queue of the work if a trainer is to take it from there."""
+    """Build the graph of this replica.
+
+    With `work`, the graph holds the queue that a trainer takes its shards from.
+    """
     layout = _layout(model, cluster, chosen)
     learns = cluster.role != "evaluator"
     rules = {part: _rule(chosen.optimizer_of(part), learns=learns) for part in declarations.PARTS}
@@ -97,7 +110,7 @@ def build(
         if learns:
             if chosen.steps_per_exchange > 1:
                 trained = forward(_split(inputs, chosen.steps_per_exchange))
-            # Within one process nothing else keeps an update from running before a pull of its exchange.
+            # In a single process nothing else keeps an update from running before a pull of its exchange.
             pulled = (
                 [each.value for one in trained for each in one.pulled.values()] if cluster.is_local else []
             )
@@ -136,9 +149,9 @@ def build(
 
 @dataclass(frozen=True)
 class _Forward:
-    """The model computed on a batch: logits (examples,), their mean log loss, and what was pulled for it.
+    """The model computed on a batch: logits (examples,), their mean log loss (), and the pulled values.
 
-    `objective` is what a step makes smaller: the mean loss, times the share that the batch has of a full one.
+    `objective` () is what a step minimises: the mean loss times the batch's share of a full batch.
     """
 
     pulled: Mapping[str, steps.Pulled]
@@ -155,7 +168,7 @@ def _forward(
     created: Sequence[parameters.Parameter],
     batches: Sequence[features.Examples],
 ) -> list[_Forward]:
-    """Computes the model on batches whose parameters are pulled together."""
+    """Compute the model on batches whose parameters are pulled together."""
     found = [[_ids(table, batch, model.features, chosen) for table in tables] for batch in batches]
     computed = []
     pulled = steps.pull(exchange, _by_variable(created), found)
@@ -163,15 +176,15 @@ def _forward(
         logits = model.logits(_blocks(batch, chosen, tables, ids, values))
         losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=batch.labels, logits=logits)
         loss = tf.reduce_mean(losses)
-        # What is left at an end makes a smaller batch, of a single example even. As a whole step of its own
-        # that example would move the parameters as far as a full batch does, in its own direction.
+        # The rest before a pause or the end makes a smaller batch, perhaps of a single example. With full
+        # weight that example would move the parameters as far as a full batch does, in its own direction.
         share = tf.cast(tf.size(batch.labels), tf.float32) / chosen.batch_size
         computed.append(_Forward(values, logits, loss, loss * share))
     return computed
 
 
 def _split(inputs: features.Examples, parts: int) -> list[features.Examples]:
-    """Examples as batches of the same size."""
+    """Split examples into batches of the same size, each tensor into (examples / parts, ...)."""
     return [
         features.Examples(*each) for each in zip(*(tf.split(rows, parts) for rows in inputs), strict=True)
     ]
@@ -189,16 +202,17 @@ def _pushed(
 
 
 def _rule(optimizer: settings.Optimizer, *, learns: bool) -> optimizers.OptimizerRule:
-    """An optimizer's rule; who only evaluates needs no memory for its slots."""
+    """Return an optimizer's rule; a replica that only evaluates needs no memory for its slots."""
     rule = optimizers.rule(optimizer)
     return rule if learns else dataclasses.replace(rule, slots={})
 
 
 def _gradients(objective: Any, pulled: Mapping[str, steps.Pulled], clip_norm: float | None) -> list[Any]:
-    """The gradients of all that was pulled, scaled down together to the norm if they are beyond it.
+    """Return the gradients of all pulled values, scaled down together if their norm is above `clip_norm`.
 
-    The norm is that of one worker's step over all parameters (Pascanu et al. 2013). Of separate tables it
-    takes every occurrence of an id for itself, as TensorFlow does; of fused ones the sum.
+    Each gradient has the shape of its value. The norm is that of one trainer's step over all parameters
+    (Pascanu et al. 2013). For separate tables it counts every occurrence of an id by itself, as TensorFlow
+    does; for fused tables it takes the sum over an id's occurrences.
 
     Raises:
         SettingsError: the loss does not depend on a parameter.

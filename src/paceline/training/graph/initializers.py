@@ -1,4 +1,4 @@
-"""First values of parameters and of their slots."""
+"""Initial values of parameters and their slots."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from paceline.training.lazy_tensorflow import tf
 
 
 def filled(value: float) -> Callable[..., Any]:
-    """An initializer with one value everywhere.
+    """Return an initializer that gives a tensor of the requested shape one value everywhere.
 
-    TensorFlow makes a constant even of `tf.fill`, and keeps it in memory beside the variable as long as the
-    session lives; `Empty` it does not fold (tensorflow/core/grappler/optimizers/constant_folding.cc).
+    TensorFlow folds even `tf.fill` into a constant, and keeps the constant in memory beside the variable as
+    long as the session lives. It does not fold `Empty`
+    (tensorflow/core/grappler/optimizers/constant_folding.cc).
     """
     return lambda shape, dtype, partition_info=None: (
         tf.raw_ops.Empty(shape=shape, dtype=dtype, init=True) + tf.constant(value, dtype)

@@ -1,8 +1,9 @@
-"""What a `tf_keras` model computes, as a graph whose variables can be replaced by other tensors.
+"""The computation of a `tf_keras` model, as a graph whose variables can be replaced by other tensors.
 
-The model is run once as a `tf.function`, so it is the user's own code, whatever that is made of. In the graph
-of that function each use of a variable is a read of the whole or a gather of some of its rows. What leads
-from there to the logit is kept, and is later put into another graph on other tensors.
+The model is run once as a `tf.function`, so the graph is the user's own code, however it is written. In the
+graph of that function each use of a variable is a read of the whole variable or a gather of some of its rows.
+The operations from these reads and gathers to the logit are kept, and are later inserted into another graph
+on other tensors.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _UNBOUNDED = {"Add", "AddN", "AddV2", "BatchMatMulV2", "BiasAdd", "Einsum", "Mat
 
 @dataclass(frozen=True)
 class Input:
-    """An input of the model: its name, its shape after the batch, its type."""
+    """An input of the model: its name, its shape without the batch dimension, its type."""
 
     name: str
     shape: tuple[int, ...]
@@ -32,7 +33,10 @@ class Input:
 
 @dataclass(frozen=True)
 class EmbeddingLookup:
-    """An embedding layer that looks up ids of the shape (examples, `*shape`), which come from an input."""
+    """An embedding layer that looks up ids (examples, `*shape`) of an input.
+
+    The vectors are (examples, `*shape`, the layer's `output_dim`).
+    """
 
     layer: Any
     input: Input
@@ -41,15 +45,16 @@ class EmbeddingLookup:
 
 @dataclass(frozen=True)
 class KerasGraph:
-    """The graph that computes the logit, `output`, and out of its gradient, `upstream`, those of what it
-    depends on.
+    """The graph of the logit, and of the gradients of the tensors that it depends on.
 
-    By the name of the tensor that stands for it there: the `inputs` that it reads otherwise than by a lookup,
-    the `lookups`, the `variables` that it reads whole, and the values that are constant. `gradients` has the
-    tensor of the gradient of a lookup or variable.
+    `forward` computes the logit, `output`; `backward` computes the gradients from the gradient of the logit,
+    `upstream`. The mappings are keyed by the name of the tensor in that graph: the `inputs` that the model
+    reads other than by a lookup, the `lookups`, the `variables` that it reads whole, and the `constants`.
+    `gradients` has the name of the gradient of each lookup and variable; it has the shape of that lookup or
+    variable.
 
-    TensorFlow could differentiate the forward part once it is in another graph, but for functions with a
-    gradient of their own (swish is one), whose code holds tensors of the first graph.
+    TensorFlow could differentiate the forward part in the other graph, except for functions with a gradient
+    of their own (swish is one), whose code holds tensors of the first graph.
     """
 
     forward: fragments.Fragment
@@ -63,7 +68,11 @@ class KerasGraph:
     constants: Mapping[str, Any]
 
     def logits(self, replaced: Mapping[str, Any]) -> Any:
-        """Adds it to the current graph, on tensors for its inputs, lookups and variables: (examples,)."""
+        """Add the model to the current graph and return its logits (examples,).
+
+        `replaced` has a tensor for each input (examples, `*shape`), each lookup (examples, `*shape`,
+        `output_dim`) and each variable (its own shape).
+        """
         fixed = {**replaced, **{name: tf.constant(value) for name, value in self.constants.items()}}
 
         @tf.custom_gradient  # type: ignore[untyped-decorator]
@@ -82,16 +91,16 @@ class KerasGraph:
 
 
 def record(model: Any) -> KerasGraph:
-    """Runs a model that is functional or has been called before, and returns what it computes.
+    """Run a model that is functional or has been called before, and return its graph.
 
     Raises:
-        SettingsError: it does what cannot be taken over; the message names the layer.
+        SettingsError: the model does something that cannot be taken over; the message names the layer.
     """
     return _Recorder(model).graph()
 
 
 class _Recorder:
-    """The function of a model."""
+    """Reads the graph of a model's function."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
@@ -120,7 +129,7 @@ class _Recorder:
         }
 
     def graph(self) -> KerasGraph:
-        """Keeps what leads to the logit from what can be replaced, and back."""
+        """Keep the operations from the replaceable tensors to the logit, and those of the gradients."""
         output = self._logit()
         lookups, reads = dict(self._lookups()), dict(self._reads())
         ends = {*self._inputs, *self._constants, *lookups, *reads}
@@ -147,7 +156,11 @@ class _Recorder:
         )
 
     def _gradients(self, output: Any, names: Sequence[str]) -> tuple[Any, dict[str, Any]]:
-        """A stand-in for the gradient of the output, and the gradients of tensors by name that follow."""
+        """Return a placeholder for the gradient of the output, and the gradients that follow from it.
+
+        The placeholder has the shape of the output. The gradients are those of the tensors `names`, each in
+        the shape of its tensor; a tensor without a gradient is left out.
+        """
         with self._function.as_default():
             upstream = tf1.placeholder(output.dtype, output.shape)
             tensors = [self._function.get_tensor_by_name(name) for name in names]
@@ -155,7 +168,7 @@ class _Recorder:
             return upstream, {name: tf.identity(each) for name, each in found if each is not None}
 
     def _uses(self, kind: str) -> Iterator[tuple[Any, Any]]:
-        """The operations of a kind on variables."""
+        """Return the operations of a kind that take a variable first, each with that variable."""
         for operation in self._function.get_operations():
             if operation.type == kind and operation.inputs[0].name in self._variables:
                 yield operation, self._variables[operation.inputs[0].name]
@@ -181,7 +194,7 @@ class _Recorder:
             yield operation.outputs[0].name, EmbeddingLookup(layer, self._inputs[source.name], shape)
 
     def _check_use(self, operation: Any) -> None:
-        """Refuses an operation that takes a variable itself."""
+        """Refuse an operation that takes the variable itself instead of its values."""
         for tensor in operation.inputs:
             if tensor.name in self._variables:
                 variable = self._variables[tensor.name]
@@ -202,7 +215,7 @@ class _Recorder:
                 )
 
     def _check_training(self, other: Any) -> None:
-        """Refuses a model that computes something else in training, `other`, as both use one graph here."""
+        """Refuse a model that computes something else in training (`other`), as one graph serves both."""
         found, expected = (
             {(each.name, each.type) for each in graph.get_operations() if each.type != "Placeholder"}
             for graph in (other, self._function)
@@ -215,7 +228,10 @@ class _Recorder:
             )
 
     def _logit(self) -> Any:
-        """The input of a last sigmoid, or the output itself where it is no probability."""
+        """Return the logit, (examples,) or (examples, 1).
+
+        It is the input of a final sigmoid, or the output itself if that is not a probability.
+        """
         outputs = tf.nest.flatten(self._function.structured_outputs)
         if len(outputs) != 1:
             raise errors.SettingsError(f"the model has {len(outputs)} outputs; one, the logit, is expected")
@@ -235,7 +251,7 @@ class _Recorder:
         return outputs[0]
 
     def _place(self, name: str) -> str:
-        """The innermost layer in whose scope an operation is, in words."""
+        """Describe, for a message, the innermost layer in whose scope an operation is."""
         scopes = name.split("/")
         inside = [each for each in layers(self._model) if each.name in scopes and each is not self._model]
         if not inside:
@@ -244,7 +260,7 @@ class _Recorder:
 
 
 def _signature(model: Any) -> tuple[Any, list[str]]:
-    """The structure of the model's inputs, and their names in TensorFlow's order."""
+    """Return the structure of the model's inputs, and their names in TensorFlow's order."""
     spec = model.save_spec()
     if spec is None:
         raise errors.SettingsError(
@@ -283,14 +299,14 @@ def _named_in(names: Sequence[str], known: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _source(tensor: Any) -> Any:
-    """The tensor that has the values of this one, in the same order."""
+    """Return the earliest tensor that has the same values as this one, in the same order."""
     while tensor.op.type in _SAME_VALUES or _is_only_column(tensor.op):
         tensor = tensor.op.inputs[0]
     return tensor
 
 
 def _is_only_column(operation: Any) -> bool:
-    """Whether an operation is `x[:, 0]` of a column."""
+    """Return whether an operation is `x[:, 0]` of a column (examples, 1)."""
     if operation.type != "StridedSlice" or operation.inputs[0].shape[1:] != (1,):
         return False
     whole = operation.get_attr("begin_mask") & operation.get_attr("end_mask") & 1
@@ -299,10 +315,10 @@ def _is_only_column(operation: Any) -> bool:
 
 
 def layers(model: Any) -> list[Any]:
-    """All layers of a model at any depth, itself among them."""
+    """Return all layers of a model at any depth, the model itself included."""
     return [each for each in (model, *model.submodules) if isinstance(each, tf_keras.layers.Layer)]
 
 
 def named(layer: Any) -> str:
-    """A layer in the words of a message."""
+    """Describe a layer for a message."""
     return f"layer {layer.name!r} ({type(layer).__name__})"

@@ -1,8 +1,8 @@
 """The learning rates of a step, computed on the parameter server that applies it, so that none is sent.
 
-A rate that depends on the step needs its number, and the global step lives on one server. So each server
-counts the steps that it has applied. The counts are not saved: after a restore they follow from the global
-step.
+A rate that depends on the step needs the step's number, but the global step lives on one server only. So each
+server counts the steps that it has applied. The counts are not saved: after a restore they are set from the
+global step.
 """
 
 from __future__ import annotations
@@ -18,15 +18,20 @@ from paceline.training.lazy_tensorflow import tf, tf1
 
 @dataclass(frozen=True)
 class LearningRates:
-    """The rates of both parts of the model; `applied` counts the steps of each server, where a rate needs
-    it.
+    """The learning rates of both parts of the model.
+
+    `applied` holds the number of steps () that each server has applied; it is empty if all rates are
+    constant.
     """
 
     chosen: Mapping[declarations.Part, settings.Optimizer]
     applied: Mapping[int, Any]
 
     def next(self, server: int, after: Any, steps: int = 1) -> list[Mapping[declarations.Part, Any]]:
-        """Counts so many steps on a server, once the tensor `after` is there; returns the rates of each."""
+        """Count steps on a server, after the tensor `after` is computed, and return the rates of each step.
+
+        A rate is a scalar tensor, or a Python number if all rates are constant.
+        """
         if not self.applied:
             return [{part: each.learning_rate for part, each in self.chosen.items()}] * steps
         with tf1.device(self.applied[server].device), tf1.control_dependencies([after]):
@@ -37,14 +42,14 @@ class LearningRates:
             ]
 
     def renewed(self, step: Any) -> list[Any]:
-        """Operations that set the counts to the global step."""
+        """Return the operations that set the counts to the global step ()."""
         return [count.assign(step).op for count in self.applied.values()]
 
 
 def create(
     chosen: Mapping[declarations.Part, settings.Optimizer], servers: Iterable[int], device: parameters.Device
 ) -> LearningRates:
-    """Creates the counts on the servers that hold parameters; none if all rates are constant."""
+    """Create the counts on the servers that hold parameters; none if all rates are constant."""
     if not any(map(_varies, chosen.values())):
         return LearningRates(chosen, {})
     applied = {}
@@ -66,7 +71,7 @@ def _varies(optimizer: settings.Optimizer) -> bool:
 
 
 def _rate(optimizer: settings.Optimizer, number: Any) -> Any:
-    """The rate of the step with this number, from 1."""
+    """Return the rate () of the step with this number (), counted from 1."""
     rate = optimizer.learning_rate * optimizer.schedule.factor(number - 1.0, tf)
     correction = optimizers.rule(optimizer).correction
     if correction is not None:

@@ -1,4 +1,4 @@
-"""From the ids of a batch to rows of shards, and back: what lies where, looked up and put together again."""
+"""From the ids of a batch to rows of shards, and back: find the shards, look rows up, join them again."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ from paceline.training.lazy_tensorflow import tf, tf1
 class Ids:
     """The ids of a table's features in a batch.
 
-    `rows` are row numbers (int32), each once if they are distinct; `position` says for each example and place
-    with a value which of them it is, None when there is a row for each in order. `groups` puts those together
-    that are one vector, None when each is one.
+    Attributes:
+        rows: row numbers (rows,), int32; each occurs once if they are distinct.
+        position: (filled places,): the index in `rows` of each place that holds a value. None if `rows` has a
+            row for each of these places in order.
+        groups: which places belong to one vector; None if each place is a vector by itself.
     """
 
     table: declarations.Table
@@ -27,7 +29,10 @@ class Ids:
     groups: combiners.Groups | None = None
 
     def vectors(self, values: Any) -> Any:
-        """The values of the rows by example: (examples, vectors of the table's features, dimension)."""
+        """Return the values by example: (examples, vectors of the table's features, dimension).
+
+        `values` are (rows, dimension).
+        """
         if self.groups is not None:
             values = self.groups.together(values, self.position)
         elif self.position is not None:
@@ -37,11 +42,11 @@ class Ids:
 
 
 def ids(table: declarations.Table, columns: Any, *, distinct: bool) -> Ids:
-    """The ids of a batch in a table; `columns` (examples, places of its features) count from 0 in each
-    feature, -1 is a place without a value.
+    """Return the ids of a batch in a table.
 
-    Distinct, the row of a frequent id is sent once for each batch instead of once for each occurrence, and so
-    is the sum of its gradients.
+    `columns` is (examples, places of the table's features). Its ids count from 0 in each feature; -1 marks a
+    place without a value. With `distinct`, the row of a frequent id is sent once for each batch instead of
+    once for each occurrence, and so is the sum of its gradients.
     """
     rows = tf.reshape(columns + tf.constant(table.offsets, dtype=tf.int32), [-1])
     groups = combiners.groups(table.columns, columns)
@@ -55,18 +60,23 @@ def ids(table: declarations.Table, columns: Any, *, distinct: bool) -> Ids:
 
 @dataclass(frozen=True)
 class Located:
-    """Row numbers by the shard that they lie in: `local[k]` in shard k, from the places `origin[k]`."""
+    """Row numbers (rows,) by the shard that holds them.
+
+    `shard` (rows,) is the shard of each row number; with only one shard it is None and `origin` is empty.
+    `local[k]` are the local ids in shard k and `origin[k]` their places among the row numbers, both (rows in
+    shard k,).
+    """
 
     shard: Any
     local: Sequence[Any]
     origin: Sequence[Any]
 
     def together(self, values: Sequence[Any]) -> Any:
-        """Values that came by shard, in the order of the row numbers."""
+        """Join values by shard, each (rows in shard, ...), in the order of the row numbers: (rows, ...)."""
         return values[0] if self.shard is None else tf1.dynamic_stitch(list(self.origin), list(values))
 
     def apart(self, values: Any) -> list[Any]:
-        """Values in the order of the row numbers, by shard."""
+        """Split values in the order of the row numbers, (rows, ...), by shard: each (rows in shard, ...)."""
         if self.shard is None:
             return [values]
         parts: list[Any] = tf1.dynamic_partition(values, self.shard, len(self.local))
@@ -74,7 +84,7 @@ class Located:
 
 
 def locate(rows: Any, layout: RowLayout) -> Located:
-    """Finds the shards of row numbers."""
+    """Find the shards of row numbers (rows,)."""
     if layout.shards == 1 and layout.order is not RowOrder.HASHED:
         return Located(None, [rows], [])
     shard, place = (tf.cast(each, tf.int32) for each in layout.locate(tf.cast(rows, tf.int64)))

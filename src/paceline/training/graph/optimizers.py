@@ -1,12 +1,12 @@
 """Optimizers that touch only the rows used, over TensorFlow's own kernels, and plain Adam for comparison.
 
-Each keeps its slots (accumulators) beside the shard that they belong to, under the optimizer's names. Ids
-come without duplicates and their gradients summed, so nothing is searched for duplicates on a parameter
-server. Formulas are those of ``tensorflow/core/kernels/training_ops.cc``.
+Each optimizer keeps its slots (accumulators) beside the shard that they belong to, under the optimizer's
+names for them. Ids come without duplicates and their gradients summed, so a parameter server does not search
+for duplicates. The formulas are those of ``tensorflow/core/kernels/training_ops.cc``.
 
 LazyAdam is Adam for the rows that a step uses: the moments of other rows do not decay and those rows do not
-move. A row that is rare therefore keeps the momentum of its last use, where Adam would let it die out; Adam
-instead updates every row of the table in each step, which on a large table is the whole cost of a step.
+move. A rare row therefore keeps the momentum of its last use, where Adam would let it decay. Adam instead
+updates every row of the table in each step, which for a large table is the whole cost of a step.
 """
 
 from __future__ import annotations
@@ -30,10 +30,13 @@ _INITIAL_ACCUMULATOR = 0.1
 class OptimizerRule:
     """How one kind of optimizer updates a shard.
 
-    `slots` are the values kept for each value of the variable, by name, with what they start from.
-    `whole(variable, slots, gradient, rate)` updates all of it, `rows(variable, slots, ids, gradients, rate)`
-    the rows of these distinct ids; both return operations. The rate must have been multiplied by
-    `correction(number)`, where there is one, with the number of the step from 1 (float64).
+    Attributes:
+        slots: the initial value of each slot, by name; a slot has the shape of the shard.
+        whole: `whole(variable, slots, gradient, rate)` updates the whole shard; the gradient has its shape.
+        rows: `rows(variable, slots, ids, gradients, rate)` updates the rows with the distinct local ids
+            (ids,); the gradients are (ids, ...).
+        correction: `correction(number)` is the factor () that the rate must already contain, for the step
+            with this number, counted from 1 (float64). None if there is no such factor.
     """
 
     slots: Mapping[str, float]
@@ -43,14 +46,14 @@ class OptimizerRule:
 
 
 def rule(optimizer: settings.Optimizer) -> OptimizerRule:
-    """Returns the rule that the settings name."""
+    """Return the rule that the settings name."""
     return _RULES[optimizer.name]
 
 
 def _kernels(name: str, arguments: Mapping[str, str], **constants: Any) -> tuple[Any, Any]:
-    """How TensorFlow's kernels of a name update a whole shard, and the rows of some ids.
+    """Return functions that update a whole shard, and some rows of it, by TensorFlow's kernels of a name.
 
-    `arguments` are the kernels' names of the slots, `constants` what else they take.
+    `arguments` maps slots to the kernels' names for them; `constants` are the other arguments of the kernels.
     """
 
     def given(variable: Any, slots: Slots, gradient: Any, rate: Any) -> dict[str, Any]:
@@ -73,7 +76,7 @@ def _adam(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
         var=variable.handle,
         m=slots["m"].handle,
         v=slots["v"].handle,
-        beta1_power=0.0,  # the rate is corrected already
+        beta1_power=0.0,  # the rate already contains the correction
         beta2_power=0.0,
         lr=rate,
         beta1=_BETA1,
@@ -84,7 +87,7 @@ def _adam(variable: Any, slots: Slots, gradient: Any, rate: Any) -> Any:
 
 
 def _adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate: Any) -> Any:
-    """Every row moves in each step; source: tensorflow/python/training/adam.py, `_apply_sparse_shared`."""
+    """Update every row in each step; source: tensorflow/python/training/adam.py, `_apply_sparse_shared`."""
     first, second = slots["m"], slots["v"]
     decayed = (first.assign(first * _BETA1), second.assign(second * _BETA2))
     with tf1.control_dependencies(decayed):
@@ -108,7 +111,7 @@ def _lazy_adam_rows(variable: Any, slots: Slots, ids: Any, gradients: Any, rate:
 
 
 def _adam_correction(number: Any) -> Any:
-    """Makes up for moments that start from zero (Kingma and Ba 2015, end of section 2)."""
+    """Return the factor () for moments that start from zero (Kingma and Ba 2015, end of section 2)."""
     first, second = (1.0 - tf.pow(tf.constant(beta, tf.float64), number) for beta in (_BETA1, _BETA2))
     return tf.sqrt(second) / first
 

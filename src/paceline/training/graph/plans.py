@@ -1,4 +1,4 @@
-"""The plan of a model's variables: as the job names it, or as it follows from the settings."""
+"""The plan of a model's variables: the one in the job file, or one made from the settings."""
 
 from __future__ import annotations
 
@@ -10,10 +10,12 @@ from paceline.training import errors, settings
 
 
 def plan(variables: Sequence[Variable], servers: int, chosen: settings.Settings) -> variable_plans.Plan:
-    """Where the variables of the model lie; without servers in this process, whatever number a plan is for.
+    """Return where the variables of the model lie.
+
+    In a process without parameter servers, the job's plan may be for any number of them.
 
     Raises:
-        SettingsError: the job's plan is for another model, or for another number of parameter servers.
+        SettingsError: the job's plan is for another model or another number of parameter servers.
     """
     if chosen.variable_plan is None:
         return variable_plans.plan(

@@ -1,14 +1,15 @@
 """Synchronous steps with backup workers: a global step takes the gradients of all trainers but the slowest.
 
-Source: Chen et al. 2016, "Revisiting distributed synchronous SGD". Each trainer leaves its gradients, ids
-beside them, on every parameter server under a key, and then notes the key on the first server. When enough
-keys of the step are there, the chief has every server apply the mean of the same trainers' gradients, drop
-whatever else lies there, and advances the global step: that is what the others wait for.
+Source: Chen et al. 2016, "Revisiting distributed synchronous SGD". Each trainer stages its gradients, with
+their ids, on every parameter server under a key, and then notes the key on the first server. When enough keys
+of the step are noted, the chief makes every server apply the mean of the same trainers' gradients and drop
+all other staged gradients, and then advances the global step. The other trainers wait for the new global
+step.
 
-The step is decided in one place, so all servers use the same gradients, and a gradient counts as dropped
-exactly when it was not used. When a trainer is lost, the others go on as long as the backups make up for it,
-and else wait until it is back. Without the chief they wait. A chief that comes back begins a new epoch: what
-lay on the servers is dropped, and the trainers take their step again.
+The chief alone decides which gradients a step takes, so all servers use the same gradients, and a gradient
+counts as dropped exactly when it was not used. When a trainer is lost, the others go on as long as the backup
+workers make up for it; otherwise they wait until it is back. Without the chief they wait. A chief that comes
+back begins a new epoch: the servers drop what is staged, and the trainers repeat their step.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _TRAINER_BITS, _EPOCH_BITS = 12, 20
 
 @dataclass(frozen=True)
 class GradientKey:
-    """Whose gradients these are: of which trainer, step and epoch; a number (int64) in the graph."""
+    """The trainer, step and epoch of staged gradients; the graph holds it as a number (int64)."""
 
     step: int
     trainer: int
@@ -39,20 +40,28 @@ class GradientKey:
 
     @staticmethod
     def of(number: int) -> GradientKey:
-        """The key that a number stands for."""
+        """Return the key that a number stands for."""
         step_and_trainer, epoch = divmod(number, 1 << _EPOCH_BITS)
         return GradientKey(*divmod(step_and_trainer, 1 << _TRAINER_BITS), epoch)
 
 
 @dataclass(frozen=True)
 class SynchronousRounds:
-    """The graph of synchronous steps.
+    """The operations of synchronous steps in a trainer's graph.
 
-    `staged` leaves a trainer's gradients on the servers under `keys` (a placeholder on each, all fed with the
-    same number). `arrived` notes `key` and gives the state; `state` is the global step, the epoch, and the
-    key of this trainer that was used last. `noted` are the last keys of all trainers; `applied` applies the
-    gradients of `chosen` (placeholders like `keys`, of all that make a step) and gives the global step.
-    `renewed` begins an epoch.
+    Attributes:
+        staged: for each server, the operation that stages this trainer's gradients under the server's key.
+        keys: for each server, the placeholder () of that key; all are fed the same number.
+        key: the placeholder () of the key to note.
+        arrived: notes `key` and returns the state, as `state` does.
+        state: (3,): the global step, the epoch, and this trainer's key that was used last.
+        noted: (trainers,): the last key of each trainer.
+        chosen: placeholders (gradients,) of the keys that make up a step: the first is for the first server's
+            list of used keys, the others are for the staged gradients of each server. All are fed the same
+            numbers.
+        applied: applies the gradients of `chosen` and returns the global step ().
+        renewed: begins an epoch: it drops all staged gradients and all keys.
+        gradients: the number of trainers' gradients in a step.
     """
 
     staged: tuple[Any, ...]
@@ -78,8 +87,9 @@ def create(
     trainer: int,
     device: parameters.Device,
 ) -> SynchronousRounds:
-    """Adds synchronous steps to the graph of a trainer, for the gradients that it pushed; each takes those of
-    so many trainers.
+    """Add synchronous steps to the graph of a trainer, for the gradients that it pushed.
+
+    Each step takes the gradients of `gradients` trainers.
     """
     stages = []
     for server, group in steps.by_server(pushed).items():
@@ -120,7 +130,7 @@ def create(
 
 @dataclass(frozen=True)
 class _Stage:
-    """Gradients on one server: left there, taken and applied, dropped."""
+    """The operations on the gradients of one server: stage them, apply the chosen ones, drop them all."""
 
     key: Any
     staged: Any
@@ -159,7 +169,11 @@ def _stage(
 
 
 def _mean(pushed: steps.Pushed, taken: Sequence[Sequence[Any]], place: Mapping[int, int]) -> steps.Pushed:
-    """The mean of several trainers' gradients; a row that one of them does not use counts as zero there."""
+    """Return the mean of several trainers' gradients.
+
+    It has the shape of the pushed gradient, or (distinct ids, ...) for rows. A row that a trainer does not
+    use counts as zero for that trainer.
+    """
     gradients = [group[place[id(pushed.gradient)]] / len(taken) for group in taken]
     for each in gradients:
         each.set_shape(pushed.gradient.shape)
@@ -178,10 +192,10 @@ def _keys(name: str, trainers: int) -> Any:
 
 def _state(step: Any, epoch: Any, used: Any, trainer: int) -> Any:
     now = step.read_value()
-    with tf1.control_dependencies([now]):  # the keys that a step used are written before it is counted
+    with tf1.control_dependencies([now]):  # a step's used keys are written before the step is counted
         return tf.stack([now, epoch.read_value(), used.read_value()[trainer]])
 
 
 def _now(*_: Any, **__: Any) -> Any:
-    """A number that tells epochs apart."""
+    """Return a number that tells epochs apart: the time in milliseconds, cut to the bits of an epoch."""
     return tf.cast(tf.timestamp() * 1000, tf.int64) % (1 << _EPOCH_BITS)

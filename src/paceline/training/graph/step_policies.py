@@ -1,4 +1,4 @@
-"""How a trainer takes its steps beside the others: what the modes of consistency have in common."""
+"""How a trainer takes its steps beside the other trainers: what the modes of consistency have in common."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ _NOTICE_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Finished:
-    """A step that is over: the global step after it, the loss, how long it waited for other trainers, and
-    whether its gradient came too late.
+    """A finished step.
+
+    `step` is the global step after it. `waited_seconds` is how long it waited for other trainers. `dropped`
+    says that its gradient came too late.
     """
 
     step: int
@@ -32,13 +34,16 @@ class StepPolicy(Protocol):
     """Takes the steps of one trainer."""
 
     def rest(self) -> None:
-        """Lets no other trainer wait for it until its next step: it has no batch, and no step under way."""
+        """Keep other trainers from waiting for this one until its next step.
+
+        The trainer has no batch, and no step under way.
+        """
 
     def wait(self) -> None:
-        """Waits until the next step may start, or the trainer is to stop."""
+        """Wait until the next step may start or the trainer has to stop."""
 
     def step(self, batch: Any) -> Finished:
-        """Takes a step; several may be under way in threads."""
+        """Take a step; several may be under way in threads."""
 
 
 class Asynchronous:
@@ -49,21 +54,22 @@ class Asynchronous:
         self._step = step
 
     def rest(self) -> None:
-        """No other trainer waits for it anyway."""
+        """Do nothing: no other trainer waits for this one."""
 
     def wait(self) -> None:
-        """Returns at once."""
+        """Return at once."""
 
     def step(self, batch: Any) -> Finished:
-        """Takes a step."""
+        """Take a step."""
         step, loss, *_ = self._step(batch)
         return Finished(int(step), float(loss))
 
 
 class PollPauses:
-    """Pauses between looks at what others do: short at first, so that a short wait stays short.
+    """Pauses between polls of other replicas' state: short at first, so that a short wait stays short.
 
-    The longest is for looks that cost something. A long wait is logged now and then, if it has a name.
+    Raise `longest_seconds` for polls that are expensive. A long wait is logged every few seconds if `awaited`
+    names it.
     """
 
     def __init__(self, awaited: str | None = None, longest_seconds: float = _LONGEST_SECONDS) -> None:
@@ -73,7 +79,7 @@ class PollPauses:
         self._noticed = time.monotonic()
 
     def next(self) -> None:
-        """Sleeps for the next pause."""
+        """Sleep for the next pause."""
         time.sleep(self._seconds)
         self._seconds = min(2 * self._seconds, self._longest_seconds)
         if self._awaited is not None and time.monotonic() - self._noticed > _NOTICE_SECONDS:

@@ -1,7 +1,7 @@
 """Training steps as operations: ids out, values pulled, the model computed, gradients pushed and applied.
 
-One exchange with the parameter servers serves one step or several, each on a batch of its own: what they need
-comes in the same messages, and so do their gradients, which are applied one step after the other.
+One exchange with the parameter servers serves one step or several, each on its own batch. The same messages
+carry what all of these steps need, and their gradients, which are applied one step after the other.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from paceline.training.lazy_tensorflow import tf, tf1
 
 @dataclass(frozen=True)
 class Pulled:
-    """A variable, or the rows of one that a batch needs, put together on the trainer from its shards.
+    """A variable, or the rows of it that a batch needs, joined on the trainer from its shards.
 
-    `value` has a row for each row number of `located`, or is the whole weight where that is None; `distinct`
-    says that no row number comes twice.
+    `value` is (rows, ...) with a row for each row number of `located`, or the whole variable if `located` is
+    None. `distinct` says that no row number occurs twice.
     """
 
     name: str
@@ -32,8 +32,8 @@ class Pulled:
     value: Any
 
     def apart(self, gradient: Any) -> list[Any]:
-        """The gradient of `value` by shard."""
-        gradient = tf.convert_to_tensor(gradient)  # sums what a gather left apart: IndexedSlices
+        """Split the gradient of `value`, which has its shape, by shard."""
+        gradient = tf.convert_to_tensor(gradient)  # a gather's gradient is IndexedSlices; this sums its rows
         if self.located is not None:
             return self.located.apart(gradient)
         if len(self.items) == 1:
@@ -47,7 +47,7 @@ def pull(
     created: Mapping[str, Sequence[parameters.Parameter]],
     batches: Sequence[Sequence[lookups.Ids]],
 ) -> list[dict[str, Pulled]]:
-    """Pulls all weights once, and for each batch the rows with the ids found in it.
+    """Pull all weights once, and for each batch the rows of the ids found in it.
 
     `created` has the shards of each variable. Returns what each batch needs, by the name of the variable.
     """
@@ -83,7 +83,11 @@ def pull(
 
 @dataclass(frozen=True)
 class Pushed:
-    """The gradient of a parameter, on its server: of all its rows, or of those with these distinct ids."""
+    """The gradient of a parameter, on its server.
+
+    `gradient` has the shape of the whole shard if `ids` is None. Otherwise it is (ids, ...), for the distinct
+    local ids (ids,).
+    """
 
     parameter: parameters.Parameter
     ids: Any
@@ -93,7 +97,10 @@ class Pushed:
 def push(
     exchange: exchanges.Exchange, pulled: Sequence[Pulled], gradients: Sequence[Any]
 ) -> tuple[Pushed, ...]:
-    """Pushes the gradients of what the batches pulled; returns them in this order."""
+    """Push the gradients of what the batches pulled, each in the shape of its value; return them by shard.
+
+    They are in the order of `pulled` and of the shards of each variable.
+    """
     items = [item for each in pulled for item in each.items]
     with tf1.device(exchange.trainer_device):
         cut = [
@@ -115,9 +122,10 @@ def apply(
     rates: Sequence[Mapping[declarations.Part, Any]],
     parts: Mapping[str, declarations.Part],
 ) -> list[Any]:
-    """The operations that apply gradients pushed to one server; `rates` are those of each batch.
+    """Return the operations that apply the gradients pushed to one server.
 
-    Those of one parameter are applied in the order given: of one batch after the other.
+    `rates` has the rates of each batch. The gradients of one parameter are applied in the given order, one
+    batch after the other.
     """
     before: dict[parameters.Parameter, list[Any]] = {}
     for each in pushed:
@@ -129,7 +137,7 @@ def apply(
 
 
 def by_server(pushed: Sequence[Pushed]) -> dict[int, list[Pushed]]:
-    """Gradients by the server that they lie on, in their order."""
+    """Return the gradients by the server that holds them, in their order."""
     found: dict[int, list[Pushed]] = {}
     for each in pushed:
         found.setdefault(each.parameter.shard.server, []).append(each)
@@ -137,7 +145,10 @@ def by_server(pushed: Sequence[Pushed]) -> dict[int, list[Pushed]]:
 
 
 def summed(ids: Any, gradients: Any) -> tuple[Any, Any]:
-    """Each id once, with the sum of its gradients."""
+    """Return each id once (distinct,) with the sum of its gradients (distinct, ...).
+
+    The ids are (n,) and their gradients (n, ...).
+    """
     distinct, position = tf.unique(ids)
     return distinct, tf.math.unsorted_segment_sum(gradients, position, tf.size(distinct))
 
@@ -147,7 +158,7 @@ def _located(
     created: Mapping[str, Sequence[parameters.Parameter]],
     found: Sequence[lookups.Ids],
 ) -> dict[str, lookups.Located]:
-    """Where the ids lie, by the name of the variable; variables cut alike share it."""
+    """Return the place of the ids, by the name of the variable; variables with the same layout share it."""
     known: dict[tuple[int, RowLayout], lookups.Located] = {}
     located = {}
     with tf1.device(exchange.trainer_device):
@@ -165,7 +176,7 @@ def _sent(
     created: Mapping[str, Sequence[parameters.Parameter]],
     located: Sequence[Mapping[str, lookups.Located]],
 ) -> dict[tuple[int, int], Any]:
-    """Sends all local ids, each once to each server; returns them by tensor and server."""
+    """Send all local ids, each tensor once to each server; return them by tensor and server."""
     wanted: dict[int, dict[int, Any]] = {}
     for name, where in itertools.chain.from_iterable(places.items() for places in located):
         for parameter in created[name]:

@@ -1,4 +1,4 @@
-"""The synchronous steps of one trainer, and the chief's part in those of all."""
+"""The synchronous steps of one trainer, and the chief's part in the steps of all trainers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.training.graph import graphs, rounds, step_policies
 
 
 class Synchronous:
-    """Takes synchronous steps; a context manager, in which the chief also applies those of all trainers."""
+    """Takes synchronous steps; a context manager, in which the chief also applies all trainers' gradients."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Synchronous:
         self._step, self._epoch, _ = map(int, self._look())
 
     def __enter__(self) -> Synchronous:
-        """Starts the chief's part."""
+        """Start the chief's part."""
         if self._chief is not None:
             self._chief.start()
         return self
@@ -46,18 +46,18 @@ class Synchronous:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Ends the chief's part."""
+        """End the chief's part."""
         if self._chief is not None:
             self._chief.stop()
 
     def rest(self) -> None:
-        """The others need its gradients, or those of a backup."""
+        """Do nothing: the other trainers need this trainer's gradients, or those of a backup worker."""
 
     def wait(self) -> None:
-        """Returns at once: a step waits at its end."""
+        """Return at once: a step waits at its end."""
 
     def step(self, batch: Any) -> step_policies.Finished:
-        """Computes gradients and waits until the step is applied, with them or without."""
+        """Compute gradients and wait until the step is applied, with these gradients or without them."""
         key = rounds.GradientKey(self._step, self._trainer, self._epoch)
         loss, *_ = self._compute(*batch, *[key.number] * self._servers)
         step, epoch, used = map(int, self._note(key.number))
@@ -73,7 +73,7 @@ class Synchronous:
 
 
 class _Chief:
-    """Applies a step, in a thread, whenever enough gradients of it are there."""
+    """Applies a step, in a thread, whenever enough of its gradients have arrived."""
 
     def __init__(self, session: Any, made: rounds.SynchronousRounds) -> None:
         self._state = session.make_callable(made.state)
@@ -89,7 +89,7 @@ class _Chief:
         self._running = self._executor.submit(self._run)
 
     def check(self) -> None:
-        """Raises what ended the thread, if that has happened."""
+        """Raise the error that ended the thread, if there is one."""
         if self._running is not None and self._running.done():
             self._running.result()
 

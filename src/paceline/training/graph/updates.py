@@ -1,4 +1,4 @@
-"""What becomes of the gradients that a trainer pushed, by the consistency of its job."""
+"""What happens to the gradients that a trainer pushed, by the consistency of its job."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from paceline.training.lazy_tensorflow import tf1
 
 @dataclass(frozen=True)
 class Updates:
-    """The operations of an exchange and what counts its steps; `renewed` sets what is not saved, after a
-    restore.
+    """The operations of an exchange with the parameter servers, and what counts its steps.
 
-    With bounded staleness there are `clocks`. In a synchronous job there are `rounds`: the operations leave
-    gradients for them and count nothing.
+    `counted` is the global step () after the exchange. `renewed` are the operations that, after a restore,
+    set what a checkpoint does not hold. With bounded staleness there are `clocks`. In a synchronous job there
+    are `rounds`: there the operations only stage gradients and count no step.
     """
 
     operations: tuple[Any, ...] = ()
@@ -37,7 +37,7 @@ def create(
     cluster: clusters.ClusterTask,
     chosen: settings.Settings,
 ) -> Updates:
-    """Adds to a trainer's graph what becomes of the gradients that it pushed."""
+    """Add to a trainer's graph the operations that use the gradients it pushed."""
     consistency, trainers, count = chosen.consistency, len(cluster.trainers), chosen.steps_per_exchange
     groups = steps.by_server(pushed)
     optimizer = {part: chosen.optimizer_of(part) for part in declarations.PARTS}

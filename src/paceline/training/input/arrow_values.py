@@ -1,7 +1,8 @@
-"""What Arrow's arrays hold as NumPy arrays and back, through their buffers (Arrow's columnar format).
+"""Arrow's arrays as NumPy arrays and back, through their buffers (Arrow's columnar format).
 
-pyarrow's own `to_numpy`, `array` and `scalar`, and whatever is given a plain value, look first whether that
-is one of pandas, and import pandas to look. That takes a trainer a second or two before its first step.
+pyarrow's own `to_numpy`, `array` and `scalar`, and its functions that accept plain values, first check
+whether a value is a pandas object, and import pandas for this check. That would delay a trainer's first step
+by a second or two.
 """
 
 from __future__ import annotations
@@ -23,9 +24,7 @@ _TYPES = {
 
 
 def numbers(array: Any, missing: float) -> npt.NDArray[Any]:
-    """The values of an array, perhaps a chunked one, of one of the types above; `missing` in the place of
-    each that is null.
-    """
+    """Return the values of an array or chunked array of one of the types above, with `missing` for null."""
     dtype = np.dtype(_TYPES[array.type])
     if isinstance(array, pa.ChunkedArray):
         parts = [numbers(chunk, missing) for chunk in array.chunks if len(chunk)]
@@ -40,19 +39,19 @@ def numbers(array: Any, missing: float) -> npt.NDArray[Any]:
 
 
 def array(values: npt.NDArray[Any], valid: npt.NDArray[np.bool_] | None = None) -> Any:
-    """An array of numbers of one of the types above; null where one is not valid."""
+    """Return an array of numbers of one of the types above; null where `valid` is false."""
     kind = next(kind for kind, dtype in _TYPES.items() if values.dtype == dtype)
     data = pa.py_buffer(np.ascontiguousarray(values).tobytes())
     return pa.Array.from_buffers(kind, len(values), [None if valid is None else _packed(valid), data])
 
 
 def texts(words: Iterable[str]) -> Any:
-    """An array of texts."""
+    """Return an array of texts."""
     return _joined(pa.string(), [word.encode() for word in words])
 
 
 def binaries(values: Sequence[bytes]) -> Any:
-    """An array of bytes."""
+    """Return an array of bytes."""
     return _joined(pa.binary(), values)
 
 
@@ -63,7 +62,7 @@ def _joined(kind: Any, values: Sequence[bytes]) -> Any:
 
 
 def flags(values: npt.NDArray[np.bool_]) -> Any:
-    """An array of truth values."""
+    """Return an array of truth values."""
     return pa.Array.from_buffers(pa.bool_(), len(values), [None, _packed(values)])
 
 
@@ -72,6 +71,6 @@ def _packed(values: npt.NDArray[np.bool_]) -> Any:
 
 
 def _bits(buffer: Any, array: Any) -> npt.NDArray[np.bool_]:
-    """The bits of a buffer that are an array's, the least of each byte first."""
+    """Return the bits of a buffer that belong to an array, the lowest of each byte first."""
     end = array.offset + len(array)
     return np.unpackbits(np.frombuffer(buffer, np.uint8), count=end, bitorder="little")[array.offset :] > 0

@@ -17,9 +17,9 @@ _LARGEST_INTEGER = 2**63 - 1
 
 
 def decoded(column: Any, kind: features.Kind, name: str) -> Any:
-    """Decodes a chunked column to a dictionary array (strings), a NumPy array (numbers) or `features.Listed`.
+    """Decode a chunked column to a dictionary array (strings), a NumPy array (numbers) or `features.Listed`.
 
-    A number that is missing is NaN, an integer -1, a text null.
+    A missing number is NaN, a missing integer -1, a missing text null.
 
     Raises:
         ValueFault: a value is not of this kind, or not finite.
@@ -41,7 +41,7 @@ def decoded(column: Any, kind: features.Kind, name: str) -> Any:
 
 
 def _cast(column: Any, wanted: Any, kind: str, name: str) -> Any:
-    """The column in another type; what is missing is null."""
+    """Return the column in another type; missing values are null."""
     if column.type == wanted:
         return column
     if pa.types.is_dictionary(column.type):
@@ -60,7 +60,7 @@ def _cast(column: Any, wanted: Any, kind: str, name: str) -> Any:
 
 
 def _fits(given: Any, kind: str) -> bool:
-    """Whether values of a type can be of a kind at all."""
+    """Return whether values of a type can be of a kind at all."""
     types = pa.types
     if types.is_null(given) or types.is_string(given) or types.is_large_string(given):
         return True
@@ -72,12 +72,12 @@ def _fits(given: Any, kind: str) -> bool:
 
 
 def _plain(column: Any, kind: str) -> Any:
-    """The column with nulls for what is missing; texts without what a number need not have."""
+    """Return the column with null for missing values, and texts reduced to plain numbers."""
     if pa.types.is_floating(column.type):
         return _nulled(column, pc.is_nan(column)) if kind == "integer" else column
     if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
         words = pc.utf8_trim_whitespace(column.cast(pa.string()))
-        if kind == "integer":  # as a table with missing values writes them: 3.0
+        if kind == "integer":  # tables with missing values write integers as 3.0
             words = pc.replace_substring_regex(words, pattern=r"^\+?(-?[0-9]+)(\.0*)?$", replacement=r"\1")
         return _nulled(words, pc.is_in(words, value_set=arrow_values.texts(missing.WORDS)))
     return column
@@ -88,13 +88,13 @@ def _nulled(column: Any, is_null: Any) -> Any:
 
 
 def _converted(column: Any, wanted: Any) -> Any:
-    # Whole numbers beyond 2^53 are not exact as floats, and are welcome all the same.
+    # Integers beyond 2^53 are not exact as floats, but are accepted.
     is_exact = not (wanted == pa.float64() and pa.types.is_integer(column.type))
     return pc.cast(column, wanted, safe=is_exact)
 
 
 def _first_fault(column: Any, wanted: Any) -> int:
-    """The first row of a column that cannot be converted, by halves."""
+    """Return the first row of a column that cannot be converted, found by bisection."""
     first, end = 0, len(column)
     while end - first > 1:
         middle = (first + end) // 2
@@ -107,7 +107,7 @@ def _first_fault(column: Any, wanted: Any) -> int:
 
 
 def _shown(column: Any, row: int) -> str:
-    """A value for a message."""
+    """Return a value for a message."""
     value = column.slice(row, 1).to_pylist()[0]
     text = repr(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
@@ -121,7 +121,7 @@ def _why(value: str, kind: str) -> str:
 
 
 def _listed(column: Any, kind: features.Lists, name: str) -> features.Listed:
-    """Takes the values out of their lists; missing and empty ones are none."""
+    """Take the values out of their lists; missing and empty values are left out."""
     if not _has_lists(column.type):
         column = pc.split_pattern(_cast(column, pa.string(), "string", name), kind.separator)
     lengths = arrow_values.numbers(pc.list_value_length(column), missing=0).astype(np.int64)

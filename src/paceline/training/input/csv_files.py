@@ -1,8 +1,8 @@
 """CSV files: which of their bytes are rows, decoded by pyarrow some megabytes at a time.
 
-What a row is stands here once, for counting, for decoding and for the places in messages: a line that is not
-empty, or several where a quoted field has line breaks within. A quote opens a field only at its beginning
-(RFC 4180, and pyarrow). Files may be compressed, and may begin with the byte order mark of UTF-8.
+This module alone defines what a row is, for counting, for decoding and for the places in messages: a line
+that is not empty, or several lines if a quoted field contains line breaks. A quote opens a field only at its
+beginning (RFC 4180, and pyarrow). Files may be compressed, and may begin with the byte order mark of UTF-8.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from paceline.training.input import locations, missing, text_streams
 
 _BLOCK_BYTES = 8 << 20
 _LONGEST_ROW_BYTES = 8 << 20
-#: A quoted field, up to the end where it is not closed.
+#: A quoted field; one that is not closed extends to the end.
 _QUOTED = re.compile(rb'(?:\A|(?<=[,\r\n]))"[^"]*+(?:""[^"]*+)*+("?)')
 _LINE = re.compile(rb"[^\r\n]*+(?:\r\n|\r|\n)")
-#: What other programs write between fields.
+#: Field separators that other programs write.
 _OTHER_SEPARATORS = {"\t": "tabs", ";": "semicolons", "|": "bars"}
 _QUOTE, _COMMA, _NEW_LINE, _RETURN = b'",\n\r'
 
@@ -36,18 +36,18 @@ Places = npt.NDArray[np.int64]
 
 
 class _Block(NamedTuple):
-    """Whole rows of a file: their bytes, where each row ends, and the line that they begin in."""
+    """Whole rows of a file: their bytes, where each row ends, and the line of the first row."""
 
     data: bytes
     ends: Places
     line: int
 
     def row(self, number: int) -> bytes:
-        """The bytes of a row."""
+        """Return the bytes of a row."""
         return self.data[self._first_of(number) : int(self.ends[number])]
 
     def line_of(self, number: int) -> int:
-        """The line in which a row begins."""
+        """Return the line in which a row begins."""
         return self.line + _lines(self.data[: self._first_of(number)])
 
     def _first_of(self, number: int) -> int:
@@ -56,7 +56,7 @@ class _Block(NamedTuple):
 
 @dataclass(frozen=True)
 class CsvFile:
-    """A CSV file with a header, or with `column_names`; `skip_rows` lines at its head are ignored."""
+    """A CSV file with a header, or with `column_names`; `skip_rows` lines at its start are ignored."""
 
     url: str
     cache: locations.Cache | None
@@ -64,7 +64,7 @@ class CsvFile:
     skip_rows: int
 
     def rows(self, kinds: Mapping[str, features.Kind]) -> int:
-        """The number of rows, without the header.
+        """Return the number of rows, without the header.
 
         Raises:
             InputError: the file cannot be read or lacks a column, or a quoted field does not end.
@@ -77,10 +77,11 @@ class CsvFile:
         return max(0, found - self._header_rows)
 
     def tables(self, kinds: Mapping[str, features.Kind], first: int) -> Iterator[pa.Table]:
-        """The columns of those names from row `first` on, some megabytes of the file at a time.
+        """Yield the columns of those names from row `first` on, some megabytes of the file at a time.
 
         Raises:
-            InputError: the file lacks a column, or a row has too few or too many fields; with its line.
+            InputError: the file lacks a column, or a row has too few or too many fields; the message has the
+                line.
         """
         names: tuple[str, ...] = self.column_names
         for block in self._blocks():
@@ -95,10 +96,10 @@ class CsvFile:
             first = max(0, skipped - len(block.ends))
 
     def place(self, row: int) -> str:
-        """Where a row is, for messages: the file and the line.
+        """Return where a row is, for messages: the file and the line.
 
         Raises:
-            InputError: the file cannot be read any more.
+            InputError: the file can no longer be read.
         """
         row += self._header_rows
         for block in self._blocks():
@@ -112,7 +113,7 @@ class CsvFile:
         return 0 if self.column_names else 1
 
     def _blocks(self) -> Iterator[_Block]:
-        """All rows, some megabytes at a time."""
+        """Yield all rows, some megabytes at a time."""
         with locations.opened(self.url, self.cache) as raw:
             stream = text_streams.unpacked(raw, self.url)
             rest, line = self._without_skipped(stream, self._head(stream))
@@ -137,11 +138,11 @@ class CsvFile:
                     self._refuse_long(line + _lines(rest[: _first_of_row(rest, 0)]), rest)
 
     def _head(self, stream: BinaryIO) -> bytes:
-        """The first bytes, without the mark of UTF-8."""
+        """Return the first bytes, without the byte order mark of UTF-8."""
         return text_streams.without_mark(_whole_breaks(stream, text_streams.MARK_BYTES), self.url)
 
     def _without_skipped(self, stream: BinaryIO, head: bytes) -> tuple[bytes, int]:
-        """What follows the skipped lines of what has been read, and the number of its line."""
+        """Return what was read after the skipped lines, and the number of its first line."""
         data, at, skipped = head, 0, 0
         while skipped < self.skip_rows:
             found = _LINE.match(data, at)
@@ -171,7 +172,7 @@ class CsvFile:
     def _table(
         self, block: _Block, begin: int, names: Sequence[str], kinds: Mapping[str, features.Kind]
     ) -> pa.Table:
-        """The rows of a block from a byte on, typed; as texts where one does not fit its type."""
+        """Return the rows of a block from a byte on, typed; as texts if a value does not fit its type."""
         types = {"number": pa.float64(), "integer": pa.int64(), "string": _WORDS}
         fast = {
             name: pa.string() if isinstance(kind, features.Lists) else types[kind]
@@ -187,7 +188,7 @@ class CsvFile:
     def _explain(
         self, block: _Block, names: Sequence[str], kinds: Mapping[str, features.Kind], reason: Exception
     ) -> NoReturn:
-        """Finds the row that pyarrow could not split, or whose bytes are no text."""
+        """Find the row that pyarrow could not split, or whose bytes are not UTF-8, and raise the error."""
         for number in range(len(block.ends)):
             fields = _fields(block.row(number).decode("latin-1"))
             if len(fields) != len(names):
@@ -218,17 +219,17 @@ _WORDS = pa.dictionary(pa.int32(), pa.string())
 
 
 def _decoded(data: memoryview, names: Sequence[str], wanted: Mapping[str, Any]) -> pa.Table:
-    """The columns of whole rows, of the types that are wanted.
+    """Return the columns of whole rows, in the wanted types.
 
-    From memory of pyarrow's own. It could read the file itself, but then its threads call Python, and a
-    process that ends meanwhile is aborted: Python does not wait for them.
+    The rows are in pyarrow's own memory. pyarrow could read the file itself, but then its threads would call
+    Python, and a process that ends meanwhile is aborted, as Python does not wait for these threads.
     """
     stream = pa.BufferOutputStream()
     stream.write(data)
     block = stream.getvalue()
     return pyarrow.csv.read_csv(
         pa.BufferReader(block),
-        # One chunk a block, however long its lines are.
+        # One chunk for the whole block, however long its lines are.
         pyarrow.csv.ReadOptions(column_names=list(names), block_size=block.size),
         pyarrow.csv.ParseOptions(newlines_in_values=True),
         pyarrow.csv.ConvertOptions(
@@ -238,16 +239,16 @@ def _decoded(data: memoryview, names: Sequence[str], wanted: Mapping[str, Any]) 
 
 
 def _whole_breaks(stream: BinaryIO, size: int) -> bytes:
-    """The next bytes of a stream, so many or one more: a line break of two characters is whole."""
+    """Return the next `size` bytes of a stream, or one more, so that a two-character line break is whole."""
     data = stream.read(size)
     return data + stream.read(1) if data.endswith(b"\r") else data
 
 
 def _breaks(data: bytes) -> tuple[Places, bool]:
-    """Where line breaks outside quotes are, and whether a quoted field goes on after the last byte.
+    """Return where line breaks outside quotes are, and whether a quoted field continues after the last byte.
 
-    Where a quote stands within a field that does not begin with one, it is a character like any other; then
-    fields are looked at one by one.
+    A quote within a field that does not begin with a quote is a character like any other; if there is one,
+    the fields are examined one by one.
     """
     codes = np.frombuffer(data, np.uint8)
     is_break = codes == _NEW_LINE
@@ -258,7 +259,7 @@ def _breaks(data: bytes) -> tuple[Places, bool]:
         return breaks, False
     quotes = np.flatnonzero(codes == _QUOTE)
     opening = quotes[::2]
-    before = codes[opening - 1]  # of the first byte the last one, which is put right
+    before = codes[opening - 1]  # the first byte wraps round to the last one, which is corrected below
     if opening[0] == 0:
         before[0] = _NEW_LINE
     is_plain = (before == _COMMA) | (before == _NEW_LINE) | (before == _RETURN) | (before == _QUOTE)
@@ -274,19 +275,19 @@ def _breaks(data: bytes) -> tuple[Places, bool]:
 
 
 def _row_ends(breaks: Places) -> Places:
-    """Where rows that are not empty end: at a break after something else."""
+    """Return where rows that are not empty end: at a line break that follows another character."""
     return breaks[np.diff(breaks, prepend=-1) > 1]
 
 
 def _lines(data: bytes) -> int:
-    """How many lines have ended, also within quotes."""
+    """Return how many lines have ended, including line breaks within quotes."""
     if b"\r" not in data:
         return data.count(b"\n")
     return data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
 
 
 def _first_of_row(data: bytes, end: int) -> int:
-    """Where the row begins that follows the end of another, or the beginning."""
+    """Return where the next row begins, after the end of another row or the start of the data."""
     while data[end : end + 1] in (b"\r", b"\n"):
         end += 1
     return end

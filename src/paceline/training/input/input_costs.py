@@ -1,4 +1,4 @@
-"""What input costs a trainer: time that it waits for, and CPU time of the threads that read and decode."""
+"""What input costs a trainer: waiting time, and the CPU time of the threads that read and decode."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class Cost(NamedTuple):
     """Seconds so far.
 
     Attributes:
-        wait: for which the trainer had no batch, though it had a shard to read.
-        cpu: of the threads that read and decode, as far as they are Python's.
+        wait: the time in which the trainer had no batch, though it had a shard to read.
+        cpu: the CPU time of the threads that read and decode, as far as they are Python's.
     """
 
     wait: float = 0.0
@@ -22,7 +22,7 @@ class Cost(NamedTuple):
 
 
 class CpuCounter:
-    """Adds up the CPU seconds of several threads; each tells its own from time to time."""
+    """Adds up the CPU seconds of several threads; each thread adds its own from time to time."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -30,7 +30,7 @@ class CpuCounter:
         self._own = threading.local()
 
     def tell(self) -> None:
-        """Counts what the calling thread has used since it told last, or since it began."""
+        """Add what the calling thread has used since its last call, or since the thread began."""
         now = time.thread_time()
         with self._lock:
             self.seconds += now - getattr(self._own, "told", 0.0)
@@ -38,7 +38,7 @@ class CpuCounter:
 
 
 class IdleMeter:
-    """The seconds for which one thread had nothing to go on with; another may ask for them at any time."""
+    """The seconds in which one thread had nothing to do; another thread may read them at any time."""
 
     def __init__(self) -> None:
         self._state: tuple[float, float | None] = (0.0, None)
@@ -55,6 +55,6 @@ class IdleMeter:
 
     @property
     def seconds(self) -> float:
-        """All of them so far, those of the pause under way too."""
+        """All of these seconds so far, including those of the pause under way."""
         total, begun = self._state
         return total if begun is None else total + time.perf_counter() - begun

@@ -1,9 +1,9 @@
 """Batches for a trainer: shard after shard, decoded and shuffled ahead by background threads.
 
 Chunks of columns are encoded to arrays, collected to pools, permuted and sliced, so a batch costs no Python
-per row. The order of the examples of a shard depends on the seed, the epoch and the shard alone, so a trainer
-that goes on with a shard that another has lost knows which of its examples are left. Batches are full: what
-is left of a shard joins the next one, and only the last batch may be smaller.
+per row. The order of a shard's examples depends only on the seed, the epoch and the shard. So a trainer that
+continues the shard of a lost trainer knows which of its examples are left. Batches are full: the rest of a
+shard joins the next one, and only the last batch may be smaller.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Examples = features.Examples
 
 
 def once(source: sources.Source, encoder: features.FeatureSet) -> Iterator[Examples]:
-    """One pass over all examples in chunks, in their own order.
+    """Yield all examples once in chunks, in their own order.
 
     Raises:
         InputError: a file is missing or malformed.
@@ -48,7 +48,7 @@ def once(source: sources.Source, encoder: features.FeatureSet) -> Iterator[Examp
 def shuffled(
     source: sources.Source, encoder: features.FeatureSet, index: int, count: int, batch_size: int, seed: int
 ) -> Generator[Examples, None, None]:
-    """Full batches without end for reader `index` of `count`, each of them with shards of its own.
+    """Yield full batches without end for reader `index` of `count`, each with shards of its own.
 
     Raises:
         InputError: a file is missing or malformed, or there are fewer shards than readers.
@@ -70,9 +70,9 @@ def pools(
     threads: int = 1,
     cpu: CpuCounter | None = None,
 ) -> Generator[Examples | None, None, None]:
-    """The examples of what is granted, in the order of training; a None among the grants is passed on.
+    """Yield the granted examples in the order of training; a None among the grants is passed on.
 
-    The threads that decode, and the thread that takes the examples, add to `cpu` what that costs them.
+    The threads that decode, and the thread that takes the examples, add their CPU time to `cpu`.
 
     Raises:
         InputError: a file is missing or malformed.
@@ -97,9 +97,10 @@ def pools(
 def batches(
     examples: Iterator[Examples | None], batch_size: int, parts: int = 1
 ) -> Generator[Examples, None, None]:
-    """Full batches of a sequence of examples; at its end, and at a None in it, the rest as a smaller one.
+    """Yield full batches of a sequence of examples.
 
-    A batch can be cut into so many `parts`, for which the smaller one may repeat a few examples.
+    At the end of the sequence, and at a None in it, the rest is a smaller batch. Each batch can be split into
+    `parts` of the same size; for this the smaller batch may repeat a few examples.
     """
     rest: Examples | None = None
     for pool in itertools.chain(examples, [None]):
@@ -117,7 +118,7 @@ def batches(
 
 
 class _Files:
-    """Reads shards; one that follows the last one read goes on in the open file."""
+    """Reads shards; a shard that follows the last one read continues in the open file."""
 
     def __init__(
         self,
@@ -138,10 +139,10 @@ class _Files:
         self._chunks: Iterator[Examples] = iter(())
 
     def read(self, shard: shards.ExampleShard) -> Iterator[Examples]:
-        """Its rows in chunks, in their own order.
+        """Yield the rows of a shard in chunks, in their own order.
 
         Raises:
-            InputError: the file has become shorter since it was cut, or is malformed.
+            InputError: the file has become shorter since it was cut into shards, or is malformed.
         """
         if (shard.file, shard.first) != (self._file, self._row):
             self._open(shard)
@@ -179,7 +180,7 @@ def _mapped(
     function: Callable[[sources.RowChunk], Examples],
     items: Iterator[sources.RowChunk],
 ) -> Iterator[Examples]:
-    """What a function makes of each item, in order, a few at once while the next ones are read."""
+    """Yield a function's result for each item, in order; a few run at once while the next items are read."""
     under_way: collections.deque[futures.Future[Examples]] = collections.deque()
     for item in items:
         under_way.append(executor.submit(function, item))
@@ -190,7 +191,7 @@ def _mapped(
 
 
 def _joined_to(rows: int, chunks: Iterator[Examples]) -> Iterator[Examples]:
-    """The same rows in pieces of exactly so many, the last one of what is left."""
+    """Yield the same rows in pieces of exactly `rows` rows; the last piece has the rest."""
     parts: list[Examples] = []
     have = 0
     for chunk in chunks:
@@ -211,9 +212,9 @@ def _joined(parts: list[Examples]) -> Examples:
 class Prefetched(Generic[Item]):
     """Runs a generator in a thread, some items ahead; a context manager.
 
-    `wait_seconds` is the total time that the caller has been kept waiting for items that then came, without
-    the `pauses` of those who make them. The thread tells `cpu` what it uses; `cost` is both. `stopped` may be
-    shared by several, one reading from the other.
+    `wait_seconds` is the total time that the caller has waited for items that then came, without the `pauses`
+    of the threads that make them. The thread adds its CPU time to `cpu`; `cost` has both. Several of these
+    may share `stopped` if one reads from the other.
     """
 
     def __init__(
@@ -234,33 +235,33 @@ class Prefetched(Generic[Item]):
         self._filling: futures.Future[None] | None = None
 
     def __enter__(self) -> Prefetched[Item]:
-        """Starts to read."""
+        """Start to read."""
         self._filling = self._executor.submit(self._fill)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Stops the thread and waits for its end."""
+        """Stop the thread and wait for its end."""
         self._stopped.set()
         self._executor.shutdown()
 
     @property
     def cost(self) -> Cost:
-        """What the input has cost so far."""
+        """The cost of the input so far."""
         return Cost(wait=self.wait_seconds, cpu=self._cpu.seconds)
 
     @property
     def is_empty(self) -> bool:
-        """Whether the caller of `next` would have to wait just now."""
+        """Whether the caller of `next` would have to wait now."""
         return self._queue.empty()
 
     def next(self) -> Item:
-        """The next item.
+        """Return the next item.
 
         Raises:
             EOFError: the generator has ended, or was stopped.
-            InputError: or whatever went wrong in the thread.
+            InputError: an input file is wrong; any other error of the thread is raised, too.
         """
         start, paused = time.perf_counter(), self._pauses.seconds
         while True:
@@ -274,7 +275,7 @@ class Prefetched(Generic[Item]):
             return item
 
     def _check(self) -> None:
-        """Passes on why the thread has ended, if it has and its last item is taken."""
+        """Raise the error that ended the thread, or EOFError, once its last item is taken."""
         if self._filling is not None and self._filling.done() and self._queue.empty():
             self._filling.result()
             raise EOFError("there are no more items")
@@ -298,7 +299,7 @@ class Prefetched(Generic[Item]):
 def ahead(
     items: Generator[Item, None, None], count: int, stopped: threading.Event
 ) -> Generator[Item, None, None]:
-    """The same items, so many of them made ahead in a thread."""
+    """Yield the same items; a thread makes up to `count` of them ahead."""
     with Prefetched(items, count, stopped) as made:
         while True:
             try:

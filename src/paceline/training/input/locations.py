@@ -1,7 +1,8 @@
 """Files wherever fsspec finds them: read ahead, resumed when the connection drops, kept in a local folder.
 
-A remote file is read in blocks, the next one fetched in the background (fsspec's `background` cache). Reading
-goes on where it was after a lost connection; when that fails again and again it is an `InputError`.
+A remote file is read in blocks, and the next block is fetched in the background (fsspec's `background`
+cache). After a lost connection, reading continues where it was; when reconnecting fails again and again, an
+`InputError` is raised.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import hashlib
 import io
 import logging
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -26,6 +28,8 @@ import fsspec
 
 from paceline.training import errors
 
+#: The names of copies in a cache; its folder may hold other files, and copies that are being fetched.
+_COPY = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{8}")
 _log = logging.getLogger(__name__)
 _BLOCK_BYTES = 2 << 20
 _SMALL_BLOCK_BYTES = 64 << 10
@@ -39,13 +43,13 @@ Answer = TypeVar("Answer")
 
 
 def matches(url: str) -> list[str]:
-    """The files that a URL, a folder or a pattern with `*` stands for.
+    """Return the files that a URL, a folder or a pattern with `*` stands for.
 
-    In a folder, and by a pattern, names that begin with `_` or `.` are passed over: what Spark and Hive leave
-    beside their files. A pattern that asks for them has them.
+    In a folder, and by a pattern, names that begin with `_` or `.` are passed over, as Spark and Hive leave
+    such files beside their data. A pattern matches these names if it has the `_` or `.` itself.
 
     Raises:
-        InputError: there is none, or its server does not answer.
+        InputError: there is no such file, or its server does not answer.
     """
     system, path = _found(url)
     if "*" not in url:
@@ -67,7 +71,7 @@ def matches(url: str) -> list[str]:
 
 
 def _is_hidden(path: PurePosixPath, pattern: PurePosixPath) -> bool:
-    """Whether a file or a folder above it is hidden, and the pattern does not ask for it."""
+    """Return whether a file or a folder above it is hidden, and the pattern does not ask for it."""
     first = next(number for number, part in enumerate(pattern.parts) if "*" in part)
     asked = pattern.parts if len(path.parts) == len(pattern.parts) else ("",) * len(path.parts)
     return any(
@@ -77,7 +81,7 @@ def _is_hidden(path: PurePosixPath, pattern: PurePosixPath) -> bool:
 
 
 def _within(system: Any, folder: str, url: str) -> list[str]:
-    """The files of a folder and of the folders in it, as a table that is cut by a column has them."""
+    """Return the files of a folder and its subfolders, as in a table that is partitioned by a column."""
     found = []
     for each in _retried(url, lambda: system.find(folder)):
         below = PurePosixPath(each).relative_to(PurePosixPath(folder))
@@ -88,10 +92,11 @@ def _within(system: Any, folder: str, url: str) -> list[str]:
 
 @contextlib.contextmanager
 def opened(url: str, cache: Cache | None = None, *, whole: bool = True) -> Iterator[BinaryIO]:
-    """Opens a file to read its bytes, anywhere in it; not `whole` if only a little of it is wanted.
+    """Open a file to read its bytes, anywhere in it; not `whole` if only a little of it is wanted.
 
     Raises:
-        InputError: there is no such file, or the connection to its server is lost for good; reading too.
+        InputError: there is no such file, or the connection to its server is lost for good; also while
+            reading.
     """
     system, path = _found(url)
     if _is_local(system):
@@ -106,7 +111,7 @@ def opened(url: str, cache: Cache | None = None, *, whole: bool = True) -> Itera
 
 @contextlib.contextmanager
 def local(url: str, cache: Cache | None = None) -> Iterator[str]:
-    """A path to the file on this machine: its own, in the cache, or of a copy that is removed afterwards.
+    """Yield a path to the file on this machine: its own, that in the cache, or a temporary copy.
 
     Raises:
         InputError: as `opened`.
@@ -124,17 +129,17 @@ def local(url: str, cache: Cache | None = None) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Cache:
-    """Copies of remote files in a folder, the least recently used ones removed beyond `max_bytes`.
+    """Copies of remote files in a folder; above `max_bytes` the least recently used copies are removed.
 
-    A copy's name holds the checksum of its content. Whatever is wrong with the folder or a copy, the file is
-    read from its source and a warning says so.
+    A copy's name holds the checksum of its content. If anything is wrong with the folder or a copy, the file
+    is read from its source and a warning is logged.
     """
 
     folder: str
     max_bytes: int | None = None
 
     def path(self, url: str) -> Path | None:
-        """The copy of a file, fetched if need be; None where there can be none.
+        """Return the copy of a file, fetched if necessary; None if it cannot be kept.
 
         Raises:
             InputError: the file cannot be read at its source.
@@ -160,7 +165,7 @@ class Cache:
         return kept
 
     def _whole(self, name: str) -> Path | None:
-        """The copy of that name, if its content is what it was."""
+        """Return the copy of that name, if its content is unchanged."""
         for kept in Path(self.folder).glob(f"{name}.*"):
             if f".{_checksum(kept):08x}" == kept.suffix:
                 os.utime(kept)
@@ -182,7 +187,9 @@ class Cache:
         if self.max_bytes is None:
             return
         copies = sorted(
-            (each.stat().st_mtime, each.stat().st_size, each) for each in Path(self.folder).iterdir()
+            (each.stat().st_mtime, each.stat().st_size, each)
+            for each in Path(self.folder).iterdir()
+            if _COPY.fullmatch(each.name)
         )
         used = sum(size for _, size, _ in copies)
         for _, size, copy in copies:
@@ -201,10 +208,10 @@ def _checksum(path: Path) -> int:
 
 
 def _found(url: str) -> tuple[Any, str]:
-    """The file system of a URL and the path there.
+    """Return the file system of a URL and the path in it.
 
     Raises:
-        InputError: a package that it needs is missing.
+        InputError: a package that the file system needs is missing.
     """
     try:
         system, path = fsspec.core.url_to_fs(url)
@@ -222,7 +229,7 @@ def _remote(url: str, block_bytes: int) -> BinaryIO:
 
 
 class _Remote(io.RawIOBase):
-    """A remote file that is opened again, and read on, when its connection is lost."""
+    """A remote file that is reopened, and read on, when its connection is lost."""
 
     def __init__(self, url: str, block_bytes: int) -> None:
         self._url = url
@@ -274,7 +281,7 @@ class _Remote(io.RawIOBase):
 
 
 def _copied(stream: Any) -> BinaryIO:
-    """All of a stream whose server cannot give parts of a file."""
+    """Return a copy of a whole stream whose server cannot give parts of a file."""
     copy = cast(BinaryIO, tempfile.TemporaryFile(prefix="paceline-"))  # noqa: SIM115 - closed by its reader
     with stream:
         shutil.copyfileobj(stream, copy, _BLOCK_BYTES)
@@ -282,7 +289,7 @@ def _copied(stream: Any) -> BinaryIO:
 
 
 def _retried(url: str, action: Callable[[], Answer], lose: Callable[[], None] = lambda: None) -> Answer:
-    """Does something over a connection, again after a while when that is lost.
+    """Run an action over a connection; if the connection is lost, repeat it after a while.
 
     Raises:
         InputError: there is no such file, or the connection was lost every time.
@@ -307,12 +314,12 @@ def _retried(url: str, action: Callable[[], Answer], lose: Callable[[], None] = 
 
 
 def _is_lost(cause: BaseException | None) -> bool:
-    """Whether a file was said not to be there because its server did not answer well."""
+    """Return whether a file seemed to be missing only because its server failed to answer."""
     status = getattr(cause, "status", 500)
     return isinstance(cause, _lost_errors()[1:]) and (status >= 500 or status in _BUSY)
 
 
 def _lost_errors() -> tuple[type[Exception], ...]:
-    """What fsspec's file systems raise when a connection is lost; aiohttp's only where HTTP is in use."""
+    """Return the errors that fsspec raises for a lost connection; aiohttp's only if HTTP is in use."""
     aiohttp = sys.modules.get("aiohttp")
     return (OSError, TimeoutError, *((aiohttp.ClientError,) if aiohttp else ()))

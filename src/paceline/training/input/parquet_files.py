@@ -1,4 +1,4 @@
-"""Parquet files, decoded by pyarrow some ten thousand rows at a time."""
+"""Parquet files, decoded by pyarrow some tens of thousands of rows at a time."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ class ParquetFile:
     cache: locations.Cache | None
 
     def rows(self, kinds: Mapping[str, features.Kind]) -> int:
-        """The number of rows, from the footer alone.
+        """Return the number of rows, from the footer alone.
 
         Raises:
-            InputError: the file cannot be read, is no whole Parquet file, or lacks a column.
+            InputError: the file cannot be read, is not a whole Parquet file, or lacks a column.
         """
         with locations.opened(self.url, whole=False) as stream:
             return int(self._opened(stream, kinds).metadata.num_rows)
 
     def tables(self, kinds: Mapping[str, features.Kind], first: int) -> Iterator[pa.Table]:
-        """The columns of those names, from row `first` on.
+        """Yield the columns of those names, from row `first` on.
 
         Raises:
             InputError: the file lacks a column, or is damaged.
@@ -54,7 +54,7 @@ class ParquetFile:
                 raise errors.InputError.of(self.url, f"this Parquet file is damaged: {error}") from error
 
     def place(self, row: int) -> str:
-        """Where a row is, for messages: the file and the number of the row, from 1."""
+        """Return where a row is, for messages: the file and the number of the row, from 1."""
         return f"{errors.shown(self.url)}: row {row + 1}"
 
     def _opened(self, stream: Any, kinds: Mapping[str, features.Kind]) -> Any:

@@ -20,7 +20,7 @@ _GZIP = b"\x1f\x8b\x08"
 #: A record begins with its length (8 bytes) and a checksum of these bytes (4).
 _HEADER_BYTES = 12
 _CHECKED_BYTES = 1 << 16
-# TensorFlow quotes the bytes that it cannot parse, which are often no text.
+# TensorFlow quotes the bytes that it cannot parse, which are often not text.
 _DAMAGED = (tf.errors.DataLossError, tf.errors.InvalidArgumentError, UnicodeDecodeError)
 _TYPES = {"bytes_list": tf.string, "int64_list": tf.int64, "float_list": tf.float32}
 _WORDS = {"bytes_list": "texts", "int64_list": "integers", "float_list": "floats"}
@@ -29,16 +29,16 @@ _ARROW = {tf.string: pa.binary(), tf.int64: pa.int64(), tf.float32: pa.float64()
 
 @dataclass(frozen=True)
 class RecordFile:
-    """A TFRecord file, perhaps compressed by gzip or zlib as a whole."""
+    """A TFRecord file, which may be compressed as a whole by gzip or zlib."""
 
     url: str
     cache: locations.Cache | None
 
     def rows(self, kinds: Mapping[str, features.Kind]) -> int:
-        """The number of records.
+        """Return the number of records.
 
         Raises:
-            InputError: a record is corrupt, or none has one of the features.
+            InputError: a record is corrupt, or no record has one of the features.
         """
         with locations.local(self.url, self.cache) as path:
             reader = _Reader(path, self.url)
@@ -47,13 +47,14 @@ class RecordFile:
             return reader.count()
 
     def tables(self, kinds: Mapping[str, features.Kind], first: int) -> Iterator[pa.Table]:
-        """The features of those names as columns, from record `first` on; lists where several are wanted.
+        """Yield the features of those names as columns, from record `first` on.
 
-        A feature that a record lacks, or that is an empty list, is null.
+        A column has lists if several values are wanted. A feature that a record lacks, or that is an empty
+        list, is null.
 
         Raises:
-            InputError: a record is corrupt or no `tf.train.Example`, holds values of another type than the
-                records before, or several values where one is wanted.
+            InputError: a record is corrupt or is not a `tf.train.Example`, holds values of another type than
+                the records before, or several values where one is wanted.
         """
         if not kinds:
             return
@@ -61,7 +62,7 @@ class RecordFile:
             yield from _Reader(path, self.url).tables(kinds, first)
 
     def place(self, row: int) -> str:
-        """Where a record is, for messages: the file and the number of the record, from 1."""
+        """Return where a record is, for messages: the file and the number of the record, from 1."""
         return f"{errors.shown(self.url)}: record {row + 1}"
 
 
@@ -110,7 +111,7 @@ class _Reader:
         return found
 
     def _has_content(self) -> bool:
-        """Whether a file is more than empty, though TensorFlow found its end at once."""
+        """Return whether a file is not empty, though TensorFlow found its end at once."""
         with open(self._path, "rb") as stream:
             head = stream.read(_CHECKED_BYTES)
         if not self._compression:
@@ -122,7 +123,7 @@ class _Reader:
             return True
 
     def types(self, kinds: Mapping[str, features.Kind]) -> dict[str, str]:
-        """How each feature is stored, from the first records that have it; nothing if there is no record."""
+        """Return how each feature is stored, from the first records that have it; nothing without records."""
         found: dict[str, str] = {}
         seen: set[str] = set()
         is_empty = True
@@ -150,9 +151,9 @@ class _Reader:
             self._refuse(number, f"it is no tf.train.Example: {error}", error)
 
     def run(self, steps: Any) -> Iterator[Any]:
-        """What a data set over the records of a file gives, one element after the other.
+        """Yield the elements of a data set over the records of the file.
 
-        In a graph of its own, so that it works whether the script has switched eager execution off or not.
+        It has its own graph, so that it works whether or not the script has switched eager execution off.
         """
         with tf1.Graph().as_default() as graph, tf.device("/cpu:0"):
             element = tf1.data.make_one_shot_iterator(steps(self._records(1 << 20))).get_next()
@@ -170,7 +171,7 @@ class _Reader:
         return tf.data.TFRecordDataset(self._path, self._compression, buffer_size=buffer_bytes)
 
     def _explain(self, reason: Exception) -> NoReturn:
-        """Finds the record that could not be read or parsed, one by one."""
+        """Find the record that could not be read or parsed, one by one, and raise the error."""
         stored: dict[str, str] = {}
         with tf1.Graph().as_default() as graph, tf.device("/cpu:0"):
             record = tf1.data.make_one_shot_iterator(self._records(1 << 16)).get_next()
@@ -200,7 +201,7 @@ class _Reader:
 
 
 def _compression(path: str) -> str:
-    """How a file is compressed, by its first bytes: those of a record may look like those of gzip."""
+    """Return how a file is compressed, by its first bytes; a record may begin with the bytes of gzip."""
     with open(path, "rb") as stream:
         head = stream.read(_HEADER_BYTES)
     if len(head) < _HEADER_BYTES or _is_record(head):
@@ -213,7 +214,7 @@ def _compression(path: str) -> str:
 
 
 def _is_record(head: bytes) -> bool:
-    """Whether a header has the right checksum of its length."""
+    """Return whether a header has the correct checksum of its length."""
     masked = int.from_bytes(head[8:12], "little")
     crc = _crc32c(head[:8])
     return masked == ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
@@ -228,7 +229,7 @@ def _is_zlib(head: bytes) -> bool:
 
 
 def _crc32c(data: bytes) -> int:
-    """The CRC of Castagnoli (RFC 3720), bit by bit: for a few bytes."""
+    """Return the CRC of Castagnoli (RFC 3720), bit by bit, which is fast enough for a few bytes."""
     crc = 0xFFFFFFFF
     for byte in data:
         crc ^= byte
@@ -242,12 +243,12 @@ def _lengths(chunk: Any) -> Any:
 
 
 def _flat(parsed: Mapping[str, Any]) -> dict[str, Any]:
-    """Of each ragged feature its values and how many of them each record has."""
+    """Return, for each ragged feature, its values and how many of them each record has."""
     return {name: (values.values, values.row_lengths()) for name, values in parsed.items()}
 
 
 def _column(values: Any, lengths: Any, *, is_listed: bool) -> Any:
-    """An Arrow array of values: lists of them, or one or none for each record."""
+    """Return an Arrow array of values: lists of values, or at most one value for each record."""
     if values.dtype == object:
         found = arrow_values.binaries(values.tolist())
     else:

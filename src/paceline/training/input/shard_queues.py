@@ -1,8 +1,8 @@
-"""The queue of shards as a value: who has which, how far it is, and what a trainer is given next.
+"""The queue of shards as a value: which trainer has which shard, its progress, and the next grant.
 
-A trainer's examples are one long sequence: what it was granted, one grant after the other. It says only how
-many of that sequence it has finished, its position; from where a grant begins in the sequence follows what is
-done of each shard. So a shard costs one exchange and a step none.
+A trainer's examples are one long sequence: its grants, one after the other. The trainer only reports how many
+examples of that sequence it has finished, its position. From this, and from where each grant begins in the
+sequence, follows what is done of each shard. So a shard costs one exchange and a step costs none.
 """
 
 from __future__ import annotations
@@ -23,9 +23,14 @@ FREE = -1
 
 @dataclass(frozen=True)
 class State:
-    """For each shard: the `epoch` it is in; how many of its examples were `done` in that epoch when its
-    `owner` got it or when it became free; where in the owner's sequence the rest begins (`start`); and how
-    many of its examples may have been trained `twice`, over all epochs.
+    """The state of each shard, each (shards,).
+
+    Attributes:
+        epoch: the epoch that the shard is in.
+        done: how many of its examples were done in that epoch when its owner got it or when it became free.
+        owner: the trainer that has it, or `FREE`.
+        start: where the rest of the shard begins in the owner's sequence.
+        twice: how many of its examples may have been trained twice, over all epochs.
     """
 
     epoch: Integers
@@ -35,31 +40,31 @@ class State:
     twice: Integers
 
     def array(self) -> Integers:
-        """All of it, (5, shards)."""
+        """Return the whole state as an array (5, shards)."""
         return np.stack([self.epoch, self.done, self.owner, self.start, self.twice])
 
 
 def initial(work: shards.Work) -> State:
-    """Nothing is done."""
+    """Return the state in which nothing is done."""
     zeros = np.zeros(len(work.shards), dtype=np.int64)
     return State(zeros, zeros, zeros + FREE, zeros, zeros)
 
 
 def of(array: Integers) -> State:
-    """The state of an array as `State.array` makes it."""
+    """Return the state of an array that `State.array` made."""
     return State(*np.asarray(array, dtype=np.int64))
 
 
 @dataclass(frozen=True)
 class ShardPosition:
-    """How far a trainer is in its sequence: `finished` for certain, and up to `begun` perhaps."""
+    """How far a trainer is in its sequence: `finished` is certain, and it may be as far as `begun`."""
 
     finished: int
     begun: int
 
 
 def settled(work: shards.Work, state: State, positions: Mapping[int, ShardPosition]) -> State:
-    """Moves shards that are finished on to their next epoch."""
+    """Move finished shards on to their next epoch."""
     finished = np.zeros(len(work.shards), dtype=bool)
     for trainer, position in _holding(state, positions):
         due = work.due(state.epoch)
@@ -75,9 +80,9 @@ def settled(work: shards.Work, state: State, positions: Mapping[int, ShardPositi
 def released(
     work: shards.Work, state: State, positions: Mapping[int, ShardPosition], *, alive: bool = False
 ) -> State:
-    """Takes from these trainers what they hold and have not finished, as far as they have not.
+    """Take the unfinished rest of the shards that these trainers hold from them.
 
-    What they had begun counts as trained twice, or all the rest if they may be alive.
+    What they had begun counts as trained twice; if they may be `alive`, the whole rest does.
     """
     state = settled(work, state, positions)
     done, twice, owner = state.done.copy(), state.twice.copy(), state.owner.copy()
@@ -95,7 +100,7 @@ def released(
 
 
 def _holding(state: State, positions: Mapping[int, ShardPosition]) -> list[tuple[int, ShardPosition]]:
-    """Those that hold something: there may be places for many more trainers than there are."""
+    """Return the trainers that hold a shard: there may be many more positions than trainers."""
     owners = set(state.owner.tolist())
     return [(trainer, position) for trainer, position in positions.items() if trainer in owners]
 
@@ -103,11 +108,12 @@ def _holding(state: State, positions: Mapping[int, ShardPosition]) -> list[tuple
 def taken(
     work: shards.Work, state: State, trainer: int, start: int, last: int | None
 ) -> tuple[State, shards.Grant | None]:
-    """Gives a trainer its next shard, if one is free, from `start` of its sequence on.
+    """Give a trainer its next shard, if one is free, from `start` of its sequence on.
 
-    It is the one after its `last`, so that files are read on; else the first of a file that is not begun,
-    or the middle of the longest stretch that is left, which is another's way. An epoch begins when the one
-    before the last is finished.
+    It is the shard after its `last`, so that files are read on. Otherwise it is the first shard of a file
+    that is not begun, or a shard of the longest stretch of free shards: the middle one if another trainer
+    owns the shard before the stretch, or else the first. Shards of an epoch are given only when the epoch two
+    before it is finished.
     """
     due = work.due(state.epoch)
     open_epochs = state.epoch[due > 0]
@@ -143,7 +149,7 @@ def _next(work: shards.Work, state: State, free: Booleans, epoch: int, last: int
 
 
 def _stretches(work: shards.Work, free: Booleans) -> Iterator[tuple[int, int]]:
-    """First and end of each run of free shards of one file."""
+    """Yield the first and the end of each run of free shards of one file."""
     places = np.flatnonzero(free)
     breaks = (np.diff(places) != 1) | (np.diff(work.file_of[places]) != 0)
     for run in np.split(places, np.flatnonzero(breaks) + 1):
@@ -151,10 +157,10 @@ def _stretches(work: shards.Work, free: Booleans) -> Iterator[tuple[int, int]]:
 
 
 def is_finished(work: shards.Work, state: State) -> bool:
-    """Whether nothing is left of any epoch."""
+    """Return whether nothing is left of any epoch."""
     return not work.due(state.epoch).any()
 
 
 def trained(work: shards.Work, state: State) -> int:
-    """How many examples of all epochs are done, each counted once."""
+    """Return how many examples of all epochs are done, each counted once per epoch."""
     return int(work.before(state.epoch).sum() + state.done.sum())

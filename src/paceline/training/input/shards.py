@@ -1,8 +1,8 @@
 """How the examples are cut into shards, and how many of each are due in an epoch.
 
 A shard is a range of rows of one file, small enough that many trainers finish an epoch together and that
-little is lost with one of them. The cut depends on the files alone, so every trainer finds the same one,
-also after a restart and in a job of another size.
+little is lost with one of them. The cut depends on the files alone, so every trainer finds the same cut, also
+after a restart and in a job of another size.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
 
-_SHARDS = 64  # at least, if there are rows for them; 64 trainers are the most that work evenly on small data
-_MOST_SHARDS = 4_096  # each takes 40 bytes of the queue, which is read whole
+_SHARDS = 64  # the minimum if there are enough rows: small data keep at most 64 trainers evenly busy
+_MOST_SHARDS = 4_096  # each takes 40 bytes of the queue, which is always read whole
 _MOST_ROWS = 65_536
 _FEWEST_ROWS = 256
 
 
 @dataclass(frozen=True)
 class ExampleShard:
-    """Rows `first` to `first + rows` of a file, given by its place in the sorted list."""
+    """Rows `first` to `first + rows` of a file, which is given by its place in the sorted list of files."""
 
     file: int
     first: int
@@ -36,9 +36,9 @@ class ExampleShard:
 
 @dataclass(frozen=True)
 class Work:
-    """All that is to be trained on: each shard once in an epoch, for so many epochs.
+    """All examples to train on: each shard once in an epoch, for `epochs` epochs.
 
-    The last epoch may be a part of one: then of some shards less, or nothing, is due in it.
+    The last epoch may be partial: then only a part of some shards, or none of them, is due in it.
     """
 
     files: tuple[str, ...]
@@ -48,22 +48,22 @@ class Work:
 
     @property
     def examples(self) -> int:
-        """Of one epoch."""
+        """The examples of one epoch."""
         return int(self.sizes.sum())
 
     @property
     def total(self) -> int:
-        """Of all epochs, rounded up."""
+        """The examples of all epochs, rounded up."""
         return math.ceil(self.epochs * self.examples)
 
     @cached_property
     def sizes(self) -> Integers:
-        """The rows of each shard."""
+        """The rows of each shard, (shards,)."""
         return np.array([shard.rows for shard in self.shards], dtype=np.int64)
 
     @cached_property
     def file_of(self) -> Integers:
-        """The file of each shard."""
+        """The file of each shard, (shards,)."""
         return np.array([shard.file for shard in self.shards], dtype=np.int64)
 
     @cached_property
@@ -73,22 +73,22 @@ class Work:
         return int.from_bytes(hashlib.blake2b(text, digest_size=7).digest(), "little")
 
     def order(self, epoch: int) -> Integers:
-        """The place of each file among the files of an epoch."""
+        """Return the place of each file among the files of an epoch."""
         return _permutation(self.seed, epoch, len(self.files))
 
     def due(self, epochs: Integers) -> Integers:
-        """How many examples of each shard are due in the epoch that it is in: 0 after the last one."""
+        """Return how many examples of each shard are due in its current epoch: 0 after the last epoch."""
         whole = math.floor(self.epochs)
         return np.where(epochs < whole, self.sizes, np.where(epochs == whole, self._rest, 0))
 
     def before(self, epochs: Integers) -> Integers:
-        """How many examples of each shard are due in all epochs before the epoch that it is in."""
+        """Return how many examples of each shard are due in all epochs before its current epoch."""
         whole = math.floor(self.epochs)
         return self.sizes * np.minimum(epochs, whole) + np.where(epochs > whole, self._rest, 0)
 
     @cached_property
     def _rest(self) -> Integers:
-        """What is due in the part of an epoch at the end, from the files that are first in its order."""
+        """What is due of each shard in a partial last epoch, from the files that are first in its order."""
         due = self.total - math.floor(self.epochs) * self.examples
         sequence = np.lexsort(
             (np.arange(len(self.shards)), self.order(math.floor(self.epochs))[self.file_of])
@@ -110,7 +110,7 @@ class Grant:
 
 
 def cut(rows: Mapping[str, int], epochs: float, seed: int = 0) -> Work:
-    """Cuts files with so many rows each into shards of nearly equal size."""
+    """Cut files into shards of nearly equal size; `rows` has the number of rows of each file."""
     total = sum(rows.values())
     size = max(
         min(_MOST_ROWS, max(_FEWEST_ROWS, math.ceil(total / _SHARDS))), math.ceil(total / _MOST_SHARDS)
@@ -134,7 +134,7 @@ def _bounds(rows: int, size: int) -> list[int]:
 
 
 def repeated(work: Work, index: int, count: int) -> Iterator[Grant]:
-    """Reader `index` of `count`'s own shards, each n-th one, epoch after epoch without end: no queue."""
+    """Yield the shards of reader `index` of `count`, every n-th one, epoch after epoch, without a queue."""
     for epoch in itertools.count():
         for shard in range(index, len(work.shards), count):
             yield Grant(shard, epoch, 0, work.shards[shard].rows)

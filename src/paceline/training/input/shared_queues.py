@@ -1,9 +1,10 @@
 """The queue of shards as variables on PS 0, which all trainers share through TensorFlow's own runtime.
 
-A trainer reads the state, works out the next one (`shard_queues`) and swaps it in if no other was quicker:
-one exchange of a few kilobytes for each shard. Beside it stands each trainer's position, which its steps
-count up on the PS without a message. A checkpoint holds the state as it was just before: an example that it
-counts as trained is in its parameters; the few that were under way are trained again.
+A trainer reads the state, computes the next state (`shard_queues`) and swaps it in unless another trainer was
+quicker: one exchange of a few kilobytes for each shard. Beside the state is each trainer's position, which
+its steps advance on the PS without a message of their own. A checkpoint holds the state from just before it:
+the parameters contain every example that this state counts as trained, and the few examples that were under
+way are trained again.
 """
 
 from __future__ import annotations
@@ -32,12 +33,24 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True)
 class Variables:
-    """Variables and operations in a trainer's graph.
+    """Variables and operations of the queue in a trainer's graph.
 
-    `state` (5, shards), its `version` and the `positions` of all trainers are read at one moment by `read`;
-    `identity` is that of the work; `swap` gives whether it put `new` in place of the version `expected`;
-    `counted` adds a batch to this trainer's position: as a step begins, so `uncertain` examples of those
-    that stand there may not be trained. `kept` is what a checkpoint holds.
+    Attributes:
+        work: the examples to train on.
+        state: (5, shards), as `shard_queues.State.array` makes it.
+        version: the version () of the state.
+        identity: the identity () of the work.
+        positions: (trainers that the job may get,): the number of examples that each of them has begun.
+        kept: (5, shards): the state that a checkpoint holds.
+        read: returns state, version and positions of one moment.
+        expected: placeholder () of the version that a swap expects.
+        new: placeholder (5, shards) of a new state.
+        swap: puts `new` in place of the state if its version is `expected`; returns whether it did ().
+        keeping: sets `kept` to `new`.
+        renewed: gives the state a new version.
+        counted: adds a batch to this trainer's position when a step begins.
+        batch_size: how many examples `counted` adds.
+        uncertain: how many examples of a position may not be trained yet.
     """
 
     work: shards.Work
@@ -58,11 +71,11 @@ class Variables:
 
     @property
     def saved(self) -> tuple[Any, ...]:
-        """The variables that belong into a checkpoint."""
+        """The variables that belong in a checkpoint."""
         return self.kept, self.identity
 
     def look(self, session: Any) -> tuple[State, int, dict[int, ShardPosition]]:
-        """The state, its version, and where all trainers are."""
+        """Return the state, its version, and the positions of all trainers."""
         array, version, begun = session.run(self.read)
         positions = {
             trainer: ShardPosition(int(count) - self.uncertain, int(count))
@@ -71,18 +84,19 @@ class Variables:
         return shard_queues.of(array), int(version), positions
 
     def keep(self, session: Any) -> None:
-        """Makes what is trained for certain what the next checkpoint holds; to be called before it reads the
-        parameters.
+        """Set what the next checkpoint holds to the examples that are certainly trained.
+
+        To be called before the checkpoint reads the parameters.
         """
         state, _, positions = self.look(session)
         kept = shard_queues.released(self.work, state, positions)
         session.run(self.keeping, {self.new: kept.array()})
 
     def restore(self, session: Any, reader: Any) -> None:
-        """Gives the queue the state that a checkpoint holds, before the parameters get theirs: until then no
-        other trainer goes on.
+        """Give the queue the state in a checkpoint, before the parameters get their values.
 
-        Where it holds none, or one of other files, the first epoch that is not finished starts anew.
+        Until they have values no other trainer goes on. If the checkpoint holds no state, epoch 1 starts
+        again; if it holds the state of other files, the first unfinished epoch does.
         """
         state = shard_queues.initial(self.work)
         if not reader.has_tensor(self.kept.op.name):
@@ -110,7 +124,7 @@ class Variables:
 def create(
     work: shards.Work, trainer: int, trainers: int, batch_size: int, in_flight: int, device: str
 ) -> Variables:
-    """Adds the queue to the graph of a trainer, on the device of PS 0."""
+    """Add the queue to the graph of a trainer, on the device of PS 0."""
     first = shard_queues.initial(work).array()
 
     def variable(name: str, value: Any) -> Any:
@@ -118,7 +132,7 @@ def create(
 
     with tf1.device(device):
         state = variable("state", first)
-        # Never the version of an earlier life, so that a swap begun before a loss fails after it.
+        # It never repeats an earlier version, so a swap begun before a loss fails after it.
         version = variable("version", lambda: tf.cast(tf.timestamp() * 1e6, tf.int64))
         identity = variable("identity", np.int64(work.identity))
         positions = variable("positions", np.zeros(trainers, dtype=np.int64))
@@ -160,8 +174,10 @@ def create(
 
 @dataclass(frozen=True)
 class EpochProgress:
-    """How much of all epochs is trained: `examples` each counted once, `twice` those that were handed out
-    again after a loss and may have been trained before.
+    """How much of all epochs is trained.
+
+    `examples` are counted once per epoch. `twice` are those that were handed out again after a loss and may
+    have been trained before.
     """
 
     examples: int
@@ -170,10 +186,11 @@ class EpochProgress:
 
 
 class SharedQueue:
-    """A trainer's end of the queue, in one session; one of them announces the end of each epoch.
+    """A trainer's end of the queue, in one session; one of the trainers announces the end of each epoch.
 
     Steps under way are not certain to be trained until `confirm` has counted them, the oldest first. `pauses`
-    are those in which it waits for a shard: for the server of the queue, or for others to finish theirs.
+    measures the time in which the trainer waits for a shard: for the server of the queue, or for other
+    trainers to finish their shards.
     """
 
     def __init__(self, variables: Variables, session: Any, trainer: int, *, announce: bool = False) -> None:
@@ -190,13 +207,13 @@ class SharedQueue:
         self._confirmed = self._start = self._join()
 
     def confirm(self) -> None:
-        """Counts a step that has finished, the oldest that was under way."""
+        """Count a step that has finished, the oldest that was under way."""
         self._confirmed += self._batch_size
 
     def grants(self, stopped: Callable[[], bool]) -> Iterator[shards.Grant | None]:
-        """Takes one shard after the other until all is trained or `stopped`.
+        """Take one shard after the other until all is trained or `stopped`.
 
-        None comes when nothing is free but others are still at work: what is left of a batch should be
+        Yields None if no shard is free but other trainers are still at work: the rest of a batch should be
         trained then.
         """
         last: int | None = None
@@ -216,7 +233,7 @@ class SharedQueue:
                 time.sleep(_POLL_SECONDS)
 
     def leave(self) -> None:
-        """Gives back what this trainer has not trained; to be called when no step is under way."""
+        """Give back what this trainer has not trained; to be called when no step is under way."""
 
         def change(state: State, positions: Mapping[int, ShardPosition]) -> tuple[State, None]:
             own = {self._trainer: ShardPosition(self._confirmed, self._confirmed)}
@@ -225,7 +242,7 @@ class SharedQueue:
         self._changed(change)
 
     def progress(self) -> EpochProgress:
-        """How much is trained for certain."""
+        """Return how much is trained for certain."""
         state, _, positions = self._look()
         certain = shard_queues.released(self._work, state, positions)
         return EpochProgress(
@@ -235,7 +252,7 @@ class SharedQueue:
         )
 
     def _tell(self, state: State) -> None:
-        """Announces an epoch that has ended since the last look."""
+        """Announce an epoch that has ended since the last look."""
         before, self._known = self._known, state
         if self._announce and before is not None and state.epoch.min() > before.epoch.min():
             _log.info(
@@ -247,10 +264,10 @@ class SharedQueue:
             )
 
     def _join(self) -> int:
-        """Gives back what this trainer held in an earlier life; returns its position.
+        """Give back what this trainer held before a restart or a lost session; return its position.
 
         Raises:
-            InputError: it sees other files than the chief.
+            InputError: this trainer sees other files than the chief.
         """
         if int(self._session.run(self._variables.identity)) != self._work.identity:
             raise errors.InputError(
@@ -283,7 +300,7 @@ class SharedQueue:
         return self._changed(change)
 
     def _gone(self, state: State, positions: Mapping[int, ShardPosition]) -> dict[int, ShardPosition]:
-        """The other trainers that hold a shard and have not moved for long."""
+        """Return the other trainers that hold a shard and have not moved for long."""
         now = time.monotonic()
         gone = {}
         for trainer in {int(each) for each in state.owner} - {shard_queues.FREE, self._trainer}:
@@ -298,7 +315,7 @@ class SharedQueue:
     def _changed(
         self, change: Callable[[State, Mapping[int, ShardPosition]], tuple[State, Answer]]
     ) -> Answer:
-        """Changes the state as `change` says, again if another trainer was quicker; returns its answer."""
+        """Change the state as `change` says, again if another trainer was quicker; return its answer."""
         while True:
             state, version, positions = self._look()
             after, answer = change(state, positions)

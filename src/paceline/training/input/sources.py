@@ -1,7 +1,7 @@
 """Data files, opened by URL and decoded a chunk of whole columns at a time.
 
 `locations` opens any URL (a local path, s3://, hdfs://, https://); `csv_files`, `parquet_files` and
-`record_files` make tables of them. Nothing here knows about trainers or batches.
+`record_files` turn the files into tables. Nothing here knows about trainers or batches.
 """
 
 from __future__ import annotations
@@ -30,35 +30,35 @@ class DataFile(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it is."""
+        """The URL of the file."""
 
     def rows(self, kinds: Mapping[str, features.Kind]) -> int:
-        """The number of examples; whether the columns of those names are there is seen on the way.
+        """Return the number of examples, and check on the way that the columns of those names are there.
 
         Raises:
             InputError: the file cannot be read, or lacks a column.
         """
 
     def tables(self, kinds: Mapping[str, features.Kind], first: int) -> Iterator[pa.Table]:
-        """The columns of those names from row `first` on, in pieces.
+        """Yield the columns of those names from row `first` on, in pieces.
 
         Raises:
             InputError: the file lacks a column, or a row does not fit; the message says where.
         """
 
     def place(self, row: int) -> str:
-        """Where a row is (from 0), for messages."""
+        """Return where a row (from 0) is, for messages."""
 
 
 @dataclass(frozen=True)
 class Source:
     """Where examples are and how to decode them.
 
-    `urls` may hold patterns with `*`, and folders, which are all files in them; files with a name that begins
-    with `_` or `.` are passed over there, as Spark and Hive do. A null format goes by each file's suffix:
-    `.parquet`, `.tfrecord` (perhaps `.gz` after it), or else CSV. CSV files without a header line need
-    `column_names`; `skip_rows` lines at their head are ignored. Copies of remote files are kept in the
-    `cache`, if there is one.
+    `urls` may hold patterns with `*`, and folders, which stand for all files in them. In both, files whose
+    name begins with `_` or `.` are passed over, as Spark and Hive do. Without a `format`, the suffix of each
+    file decides: `.parquet` or `.pq`, `.tfrecord` or `.tfrecords` (perhaps with `.gz` or the like after it),
+    or else CSV. CSV files without a header line need `column_names`; `skip_rows` lines at their start are
+    ignored. Copies of remote files are kept in the `cache`, if there is one.
     """
 
     urls: tuple[str, ...]
@@ -68,7 +68,7 @@ class Source:
     cache: locations.Cache | None = None
 
     def files(self) -> tuple[str, ...]:
-        """Every file, patterns and folders replaced by what is there, sorted.
+        """Return every file, sorted; patterns and folders are replaced by the files that they stand for.
 
         Raises:
             InputError: a pattern matches nothing, or a file does not exist.
@@ -79,37 +79,37 @@ class Source:
         return tuple(sorted(found))
 
     def format_of(self, file: str) -> Format:
-        """How this file is decoded."""
+        """Return how this file is decoded."""
         path = PurePosixPath(file)
         suffix = PurePosixPath(path.stem).suffix if path.suffix in text_streams.SUFFIXES else path.suffix
         return self.format or _SUFFIXES.get(suffix, "csv")
 
     def opened(self, file: str) -> DataFile:
-        """One of the files, to be read in its format."""
+        """Return one of the files, to be read in its format."""
         match self.format_of(file):
             case "csv":
                 return csv_files.CsvFile(file, self.cache, self.column_names, self.skip_rows)
             case "parquet":
                 return parquet_files.ParquetFile(file, self.cache)
             case "tfrecord":
-                from paceline.training.input import record_files  # imports TensorFlow, which others need not
+                from paceline.training.input import record_files  # imports TensorFlow, unlike the others
 
                 return record_files.RecordFile(file, self.cache)
 
 
 @dataclass(frozen=True)
 class RowChunk:
-    """Decoded columns of consecutive rows of a file, of which the first is row `first` (from 0)."""
+    """Decoded columns of consecutive rows of a file; the first of them is row `first` (from 0)."""
 
     columns: features.Columns
     file: DataFile
     first: int
 
     def encoded(self, encoder: features.FeatureSet) -> features.Examples:
-        """The examples of these rows.
+        """Return the examples of these rows.
 
         Raises:
-            InputError: a row has no label, or a number that is too large; the message says where.
+            InputError: a row has no label, or a number is too large; the message says where.
         """
         try:
             return encoder.encode(self.columns)
@@ -118,25 +118,26 @@ class RowChunk:
 
 
 def use_threads(count: int) -> None:
-    """Has pyarrow decode columns side by side in so many threads, in this process."""
+    """Make pyarrow decode columns in parallel in `count` threads, in this process."""
     pa.set_cpu_count(count)
 
 
 def count(source: Source) -> int:
-    """The number of examples in all files.
+    """Return the number of examples in all files.
 
     Raises:
-        InputError: a file cannot be read, or there is no example in any of them.
+        InputError: a file cannot be read, or no file has an example.
     """
     return sum(rows(source).values())
 
 
 def rows(source: Source, kinds: Mapping[str, features.Kind] | None = None) -> dict[str, int]:
-    """The number of examples in each file: from Parquet's footer, else counted. Columns of these names are
-    looked for on the way.
+    """Return the number of examples in each file: from Parquet's footer, otherwise counted.
+
+    On the way it checks that the columns of `kinds` are there.
 
     Raises:
-        InputError: a file cannot be read or lacks a column, or there is no example in any of them.
+        InputError: a file cannot be read or lacks a column, or no file has an example.
     """
     found = {file: source.opened(file).rows(kinds or {}) for file in source.files()}
     if not sum(found.values()):
@@ -148,7 +149,7 @@ def rows(source: Source, kinds: Mapping[str, features.Kind] | None = None) -> di
 def chunks(
     source: Source, file: str, kinds: Mapping[str, features.Kind], first: int = 0
 ) -> Iterator[RowChunk]:
-    """Decodes a file from row `first` on, some ten thousand rows at a time.
+    """Decode a file from row `first` on, in chunks of many rows.
 
     Raises:
         InputError: the file lacks a column or a row does not fit; the message says where.

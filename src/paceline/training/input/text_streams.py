@@ -1,5 +1,6 @@
-"""Streams of text: their compression and their byte order mark are known by their first bytes, whatever the
-names of the files are. Text is unpacked while it is read.
+"""Streams of text, unpacked while they are read.
+
+Compression and byte order mark are recognised by the first bytes, whatever the names of the files are.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow as pa
 
 from paceline.training import errors
 
-#: What the names of compressed files end with.
+#: Suffixes of compressed files.
 SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip", ".zz")
 _LONGEST = 6
 _UTF16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -36,7 +37,7 @@ _READERS: Mapping[bytes, tuple[str, Callable[[Any], Any]]] = {
     b"\xfd7zXZ\x00": ("xz", lzma.LZMAFile),
     b"\x28\xb5\x2f\xfd": ("Zstandard", _zstandard),
 }
-#: What is no stream of one file.
+#: Formats that are not a supported stream of text.
 _REFUSED = {
     b"PK\x03\x04": "a ZIP archive",
     b"\x04\x22\x4d\x18": "compressed by LZ4",
@@ -46,10 +47,10 @@ _DAMAGED = (EOFError, OSError, zlib.error, lzma.LZMAError, pa.ArrowInvalid)
 
 
 def unpacked(stream: BinaryIO, url: str) -> BinaryIO:
-    """A stream of text with its compression taken off; the same one where there is none.
+    """Return a stream of text with its compression removed; the same stream if it has none.
 
     Raises:
-        InputError: it is compressed in a way that is not read here; reading too, where it is damaged.
+        InputError: the stream is compressed in an unsupported way; also while reading, if it is damaged.
     """
     head = stream.read(_LONGEST)
     stream.seek(0)
@@ -63,14 +64,14 @@ def unpacked(stream: BinaryIO, url: str) -> BinaryIO:
 
 
 def without_mark(head: bytes, url: str) -> bytes:
-    """Returns the first bytes of a text without the byte order mark of UTF-8.
+    """Return the first bytes of a text without the byte order mark of UTF-8.
 
     Args:
         head: at least `MARK_BYTES`, unless the text is shorter.
-        url: the file of it.
+        url: the file of the text.
 
     Raises:
-        InputError: it is UTF-16.
+        InputError: the text is UTF-16.
     """
     if head.startswith(_UTF16_MARKS):
         raise errors.InputError.of(url, "this is UTF-16; write it as UTF-8")
@@ -78,7 +79,7 @@ def without_mark(head: bytes, url: str) -> bytes:
 
 
 class _Unpacked(io.RawIOBase):
-    """What is unpacked, where damage is an error with the name of the file."""
+    """An unpacked stream that raises an error with the name of the file if it is damaged."""
 
     def __init__(self, stream: Any, url: str, name: str) -> None:
         self._stream = stream

@@ -21,7 +21,7 @@ class DeepFM:
     features: FeatureSet
 
     def logits(self, parts: blocks.Blocks) -> Any:
-        """Logits of shape (examples,)."""
+        """Return logits of shape (examples,)."""
         columns = self.features.categorical
         weights = parts.embed("wide/weights", columns, 1, deviation=0.0, part="wide")
         vectors = parts.embed("deep/vectors", columns)
@@ -36,9 +36,10 @@ class DeepFM:
 
 
 def pairs(vectors: Any) -> Any:
-    """The sum of the products of all pairs of vectors (examples, features, dimension): (examples,).
+    """Return the sum of the products of all pairs of vectors (examples, features, dimension): (examples,).
 
-    By Rendle 2010, equation 5: half of the square of the sum less the sum of the squares.
+    By Rendle 2010, equation 5: half of the square of the sum minus the sum of the squares, summed over the
+    dimension.
     """
     squared_sum = tf.square(tf.reduce_sum(vectors, axis=1))
     return 0.5 * tf.reduce_sum(squared_sum - tf.reduce_sum(tf.square(vectors), axis=1), axis=1)

@@ -1,5 +1,6 @@
-"""DLRM (Naumov et al. 2019, arXiv 1906.00091): products of all pairs of vectors, the numbers being one of
-them.
+"""DLRM (Naumov et al. 2019, arXiv 1906.00091): products of all pairs of feature vectors.
+
+The numbers together give one of the vectors.
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ from paceline.training.lazy_tensorflow import tf
 
 @dataclass(frozen=True)
 class DLRM:
-    """The model; `bottom` are the widths of the network over the numbers, whose last layer has the vectors'
-    dimension; the network on top has the widths of the settings.
+    """The model.
+
+    `bottom` has the widths of the network over the numbers, except for its last layer, which has the
+    dimension of the vectors. The network on top has the widths of the settings.
     """
 
     features: FeatureSet
     bottom: tuple[int, ...] = (64,)
 
     def logits(self, parts: blocks.Blocks) -> Any:
-        """Logits of shape (examples,)."""
+        """Return logits of shape (examples,)."""
         vectors = parts.embed("deep/vectors", self.features.categorical)
         numbers = parts.tower("bottom/layer", parts.numeric, (*self.bottom, parts.chosen.embedding_dimension))
         products = dots(tf.concat([numbers[:, tf.newaxis], vectors], axis=1))
@@ -31,7 +34,10 @@ class DLRM:
 
 
 def dots(vectors: Any) -> Any:
-    """The products of all pairs of different vectors (examples, n, dimension): (examples, n (n - 1) / 2)."""
+    """Return the products of all pairs of different vectors (examples, n, dimension).
+
+    They are (examples, n (n - 1) / 2).
+    """
     count = int(vectors.shape[1])
     products = tf.reshape(tf.matmul(vectors, vectors, transpose_b=True), [-1, count * count])
     return tf.gather(products, [i * count + j for i in range(count) for j in range(i)], axis=1)

@@ -1,8 +1,7 @@
-"""Wide & Deep (Cheng et al. 2016, arXiv 1606.07792): a linear model of crosses beside a network of
-embeddings.
+"""Wide & Deep (Cheng et al. 2016, arXiv 1606.07792): a linear model beside a network of embeddings.
 
-logit = bias + sum of the weights of the wide ids + network(numbers, vectors of the deep ids). The wide part
-memorises, the deep part generalises; each has its own optimizer.
+logit = bias + sum of the weights of the wide ids + network(numbers, vectors of the deep ids). The wide part,
+often of crosses, memorises; the deep part generalises. Each part has its own optimizer.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ from paceline.training.lazy_tensorflow import tf
 class WideAndDeep:
     """The model; widths and dimension come from the settings.
 
-    Every categorical feature is `deep` (a vector of the network), `wide` (a weight) or both; None: all of
-    them.
+    Every categorical feature may be `deep` (a vector of the network), `wide` (a weight) or both. None means
+    all features.
     """
 
     features: FeatureSet
@@ -28,7 +27,7 @@ class WideAndDeep:
     wide: tuple[Categorical, ...] | None = None
 
     def logits(self, parts: blocks.Blocks) -> Any:
-        """Logits of shape (examples,)."""
+        """Return logits of shape (examples,)."""
         return self._wide(parts) + self._deep(parts)
 
     def _wide(self, parts: blocks.Blocks) -> Any:

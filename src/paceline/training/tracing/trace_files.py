@@ -1,4 +1,4 @@
-"""Traces as Parquet files: one for each trace, whole or not at all."""
+"""Traces as Parquet files: one file for each trace, written completely or not at all."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _TYPES = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64()}
 
 
 def name_of(trainer: str, attempt: int) -> str:
-    """The name of a trainer's file, in the folder of each trace."""
+    """Return the name of a trainer's file in the folder of each trace."""
     return f"{trainer}.{attempt}.parquet"
 
 
 def keep(trace: Trace, folder: Path, name: str) -> None:
-    """Writes a trace of this name into the folder of all traces, where a trainer's oldest ones then go.
+    """Write a trace with this name into the folder of all traces, and remove the trainer's oldest traces.
 
     Raises:
-        OSError: it cannot be written, or one cannot be removed.
+        OSError: the trace cannot be written, or an old trace cannot be removed.
     """
     file = name_of(trace.trainer, trace.attempt)
     write(trace, folder / name / file)
@@ -35,10 +35,10 @@ def keep(trace: Trace, folder: Path, name: str) -> None:
 
 
 def write(trace: Trace, path: Path) -> None:
-    """Writes a trace.
+    """Write a trace.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the trace cannot be written.
     """
     schema = pyarrow.schema(
         [(name, _TYPES[kind]) for name, kind in trace_tables.COLUMNS.items()],
@@ -52,10 +52,10 @@ def write(trace: Trace, path: Path) -> None:
 
 
 def prune(folder: Path, file: str) -> None:
-    """Removes a trainer's oldest traces, and folders that are empty then.
+    """Remove a trainer's oldest traces, and the folders that are then empty.
 
     Raises:
-        OSError: one cannot be removed.
+        OSError: a trace cannot be removed.
     """
     found = sorted(folder.glob(f"*/{file}"))
     for path in found[: max(0, len(found) - KEPT)]:

@@ -1,8 +1,8 @@
-"""When a trainer traces: now and then by itself, and on request.
+"""When a trainer traces: at regular times, and on request.
 
-All trainers trace at the same times of the clock, so that their traces of one moment stand side by side. A
-request is the name of a trace in a file of the run's folder; every trainer that has not answered yet takes
-that trace. Both work wherever the trainers see that folder.
+All trainers trace at the same clock times, so their traces of one moment can be compared. A request is the
+name of a trace in a file of the run's folder; every trainer that has not answered yet takes that trace. Both
+work wherever the trainers see that folder.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WARM_UP_STEPS = 20
 
 
 def read(environment: Mapping[str, str]) -> tuple[clusters.ClusterTask, settings.TraceSettings, str | None]:
-    """Which replica a process is, how often it is to trace, and the folder of the run, if it has one.
+    """Return the replica of a process, its trace settings, and the folder of the run, if it has one.
 
     Raises:
         TrainingError: TF_CONFIG or the settings are wrong.
@@ -32,7 +32,7 @@ def read(environment: Mapping[str, str]) -> tuple[clusters.ClusterTask, settings
 class TraceSchedule:
     """Says when to trace; cheap to ask at every step.
 
-    `folder` is that of all traces of the run, `file` the name of this trainer's own.
+    `folder` holds all traces of the run; `file` is the name of this trainer's file.
     """
 
     def __init__(self, chosen: settings.TraceSettings, folder: Path, file: str) -> None:
@@ -43,7 +43,10 @@ class TraceSchedule:
         self._taken = self._answered = ""
 
     def due(self, now: float, steps: int) -> str | None:
-        """The name of the trace to take now (Unix seconds, after so many steps), once; None for none."""
+        """Return the name of the trace to take now, once for each trace; None for none.
+
+        `now` is in Unix seconds, `steps` is the number of steps so far.
+        """
         if abs(now - self._looked_at) < POLL_SECONDS:
             return None
         self._looked_at = now

@@ -1,6 +1,6 @@
-"""Traces of a trainer's steps, taken now and then and on demand, and left in the run's folder.
+"""Traces of a trainer's steps, taken at regular times and on request, and written to the run's folder.
 
-A script of your own that drives a TensorFlow session over parameter servers gets them so:
+A script that runs its own TensorFlow session over parameter servers gets them like this:
 
     tracer = training.Tracer.from_environment()
     while ...:
@@ -43,7 +43,7 @@ class _Taking:
 class Tracer:
     """Runs the steps of one trainer and traces some of them; steps may overlap.
 
-    Without `run_dir` no step is traced. `names` are the user's names of variables by TensorFlow's.
+    Without `run_dir` no step is traced. `names` maps TensorFlow's names of variables to the user's.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Tracer:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> Tracer:
-        """Returns the tracer of this process, for a script that does not use `training.run`.
+        """Return the tracer of this process, for a script that does not use `training.run`.
 
         Raises:
             TrainingError: TF_CONFIG or the settings are wrong.
@@ -78,7 +78,7 @@ class Tracer:
         return cls(*trace_schedules.read(os.environ if environment is None else environment))
 
     def run(self, session: Any, fetches: Any, feed_dict: Mapping[Any, Any] | None = None) -> Any:
-        """Runs a step as `session.run` does."""
+        """Run a step as `session.run` does."""
 
         def traced(**options: Any) -> Any:
             return session.run(fetches, feed_dict, **options)
@@ -92,8 +92,9 @@ class Tracer:
         feeds: Sequence[Any],
         waited_seconds: Callable[[], float],
     ) -> Callable[..., Any]:
-        """Returns what runs a step on the values of the feeds; `waited_seconds` tells how long steps have
-        waited for input in all.
+        """Return a function that runs a step on the values of the feeds.
+
+        `waited_seconds` returns how long the steps so far have waited for input, in total.
         """
         plain: Callable[..., Any] = session.make_callable(list(fetches), feed_list=list(feeds))
         if self._schedule is None:
@@ -121,13 +122,15 @@ class Tracer:
             result = traced(options=options, run_metadata=metadata)
             self._end(taking, step_stats.TracedStep(number, metadata, waited_seconds))
             return result
-        except tf1.errors.AlreadyExistsError:  # the script's own profiler is at work in this process
+        except tf1.errors.AlreadyExistsError:  # the script's own profiler is running in this process
+            with self._lock:
+                self._left += 1  # A later step takes the place of this one.
             return plain()
         finally:
             self._busy = False
 
     def _begin(self, waited_seconds: float | None) -> tuple[_Taking | None, int, float | None]:
-        """Counts a step; returns the trace that it belongs to, its number, and how long it waited."""
+        """Count a step; return the trace that it belongs to, its number, and how long it waited."""
         with self._lock:
             self._steps += 1
             if waited_seconds is not None:
@@ -147,7 +150,7 @@ class Tracer:
             return self._taking, self._steps, waited_seconds
 
     def _end(self, taking: _Taking, step: step_stats.TracedStep) -> None:
-        """Keeps a traced step; the last one of a trace sends it to be written, beside the training."""
+        """Keep a traced step; the last step of a trace starts a thread that writes the trace."""
         taking.steps.append(step)
         if len(taking.steps) == self._wanted:
             threading.Thread(target=self._write, args=(taking,), name="traces").start()
@@ -164,7 +167,7 @@ class Tracer:
 
 
 def names(created: Sequence[parameters.Parameter]) -> dict[str, Name]:
-    """The user's names of variables and their slots, with the shard where there are several."""
+    """Return the user's names of variables and their slots, with the shard if there are several."""
     return {
         variable.op.name: (
             each.shard.variable.name,

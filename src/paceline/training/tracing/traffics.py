@@ -1,7 +1,7 @@
-"""What each variable costs in traffic, counted from the ids of the first batches, and written for a plan.
+"""The traffic of each variable, counted from the ids of the first batches, and written for a plan.
 
-Size is not traffic: of a large table a step moves the rows that its batch uses, of a small weight everything.
-The file `variables.json` in the run's folder is what ``paceline plan`` reads.
+Traffic does not follow from size: a step moves only the rows of a large table that its batch uses, but the
+whole of a small weight. ``paceline plan`` reads the file `variables.json` in the run's folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RANGES = 64
 
 
 class TrafficCounter:
-    """Counts the rows that batches use of each table."""
+    """Counts the rows of each table that batches use."""
 
     def __init__(
         self, tables: Sequence[declarations.Table], known: features.FeatureSet, *, distinct: bool
@@ -40,7 +40,7 @@ class TrafficCounter:
         return self._batches >= BATCHES
 
     def add(self, ids: features.Ids) -> None:
-        """Counts a batch: the rows that it looks up, each once if the lookup makes them distinct."""
+        """Count the rows that a batch looks up, each once if the lookup makes them distinct."""
         self._batches += 1
         for table, own, shares in zip(self._tables, self._places, self._shares, strict=True):
             found = ids[:, own].astype(np.int64)
@@ -49,7 +49,7 @@ class TrafficCounter:
             shares += np.bincount(rows * len(shares) // table.rows, minlength=len(shares))
 
     def measured(self, variables: Sequence[Variable]) -> tuple[Variable, ...]:
-        """The variables with their traffic: values pulled and pushed, and the ids of rows sent for them."""
+        """Return the variables with their traffic: values pulled and pushed, and ids sent for rows."""
         sparse = {
             name: shares / max(1, self._batches)
             for table, shares in zip(self._tables, self._shares, strict=True)
@@ -70,10 +70,10 @@ def _measured(variable: Variable, rows: np.ndarray[tuple[int], np.dtype[np.float
 
 
 def write(variables: Sequence[Variable], folder: str) -> None:
-    """Writes `variables.json` into a folder, whole or not at all.
+    """Write `variables.json` into a folder, completely or not at all.
 
     Raises:
-        OSError: it cannot be written.
+        OSError: the file cannot be written.
     """
     path = Path(folder, traced_steps.VARIABLES)
     temporary = path.with_suffix(".json.tmp")

@@ -1,4 +1,4 @@
-"""Every table. The eight schemas before this one were never released: stores that have them are refused."""
+"""Create all tables. The eight earlier schemas were never released, and stores that have them are refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the tables, those first that others refer to."""
+    """Create the tables; tables that others refer to come first."""
     _make_runs()
     _make_replicas()
     _make_journals()

@@ -1,4 +1,4 @@
-"""How long a rank of PyTorch waits in all-reduce is kept with its step reports."""
+"""Add the time that a PyTorch rank waits in all-reduce to step reports."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; of reports that were made before it is not measured."""
+    """Add the column; it is NULL (not measured) in existing reports."""
     op.add_column("step_reports", sa.Column("all_reduce_seconds", sa.Double))

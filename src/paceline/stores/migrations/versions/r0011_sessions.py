@@ -1,4 +1,4 @@
-"""Sessions of browsers are kept, so that a cookie is no token."""
+"""Add browser sessions to the store, so that a cookie does not have to contain a token."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add their table."""
+    """Create the table of sessions."""
     op.create_table(
         "sessions",
         sa.Column("name", sa.Text, primary_key=True),

@@ -1,4 +1,4 @@
-"""A namespace that is made anew sees no change of an earlier namespace of the same name."""
+"""Add a scope to audit entries: a new namespace must not see entries of an old one of the same name."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add the column; what was changed in a namespace before is of one whose identity is not known."""
+    """Add the column; existing entries of a namespace get a scope without the namespace's identity."""
     op.add_column("audits", sa.Column("scope", sa.Text, nullable=False, server_default=""))
     op.execute("UPDATE audits SET scope = namespace || '/' WHERE namespace IS NOT NULL")

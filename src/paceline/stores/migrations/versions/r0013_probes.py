@@ -1,4 +1,4 @@
-"""What probes of jobs that ran have found."""
+"""Add the results of probes of running jobs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
 def upgrade() -> None:
-    """Make the table."""
+    """Create the table of probes."""
     op.create_table(
         "probes",
         sa.Column("id", _NUMBER, primary_key=True),

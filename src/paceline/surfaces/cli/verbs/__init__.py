@@ -1,1 +1,1 @@
-"""The verbs; each file has a click command of its own name and imports what it needs when it runs."""
+"""The verbs; each file has a click command named ``command`` and imports what it needs when it runs."""

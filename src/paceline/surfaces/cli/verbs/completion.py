@@ -1,4 +1,4 @@
-"""``paceline completion``: what a shell needs to complete verbs, options and job names."""
+"""``paceline completion``: the scripts with which shells complete verbs, options and job names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline convert``: a job of another system as a job file."""
+"""``paceline convert``: converts a job of another system to a job file."""
 
 from __future__ import annotations
 

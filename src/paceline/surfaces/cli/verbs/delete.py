@@ -1,4 +1,4 @@
-"""``paceline delete``: remove jobs and all that was kept of them."""
+"""``paceline delete``: removes jobs with all their data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline demo``: a slow job, why it is slow, and what makes it fast, in five minutes."""
+"""``paceline demo``: shows a slow job, why it is slow, and what makes it fast, in five minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline describe``: all about one job."""
+"""``paceline describe``: shows everything about one job."""
 
 from __future__ import annotations
 

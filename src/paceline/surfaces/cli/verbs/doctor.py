@@ -1,4 +1,4 @@
-"""``paceline doctor``: what this machine, or a cluster, lets Paceline do."""
+"""``paceline doctor``: checks what this machine, or a cluster, lets Paceline do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline explain``: what a code is about."""
+"""``paceline explain``: explains the code of a finding or cause."""
 
 from __future__ import annotations
 

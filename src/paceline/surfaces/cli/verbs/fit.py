@@ -1,4 +1,4 @@
-"""``paceline fit``: whether all of a job fits at once, on this machine, a cluster or a server's."""
+"""``paceline fit``: whether all of a job fits at once, on this machine, a cluster, or through a server."""
 
 from __future__ import annotations
 

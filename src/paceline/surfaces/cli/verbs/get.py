@@ -56,7 +56,7 @@ def command(session: sessions.CliSession, name: str, watch: bool, output: str) -
 
 
 def suggest(session: sessions.CliSession, run: Run, *, lost: bool) -> None:
-    """Name what is useful to do with a job in its phase."""
+    """Suggest commands that are useful for a job in its phase."""
     from paceline.model.jobs.statuses import JobPhase
 
     name = run.name

@@ -1,4 +1,4 @@
-"""``paceline import``: a job out of the file of a recording."""
+"""``paceline import``: makes a job from the file of a recording."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline init``: a job file to start from, or a whole example."""
+"""``paceline init``: writes a job file to start from, or a whole example."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 TEMPLATES = ("script", "training", "kubernetes")
 #: The packages below ``paceline.examples``.
 EXAMPLES = ("clicks",)
-#: What of an example goes into a folder.
+#: The files of an example that are written.
 _FILES = ("job.yaml", "train.py")
 
 
@@ -99,8 +99,8 @@ def _write(texts: Mapping[Path, str], kind: str, force: bool, dry_run: bool) -> 
     """Write files; return whether they were written.
 
     Raises:
-        Conflict: one is there, and is not to be written over.
-        PacelineError: one cannot be written.
+        Conflict: a file exists, and ``force`` is not set.
+        PacelineError: a file cannot be written.
     """
     there = [target for target in texts if target.exists()]
     if there and not force:

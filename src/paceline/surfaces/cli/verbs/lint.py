@@ -1,4 +1,4 @@
-"""``paceline lint``: what is wrong before anything runs."""
+"""``paceline lint``: finds errors before anything runs."""
 
 from __future__ import annotations
 

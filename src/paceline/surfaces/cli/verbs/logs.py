@@ -1,4 +1,4 @@
-"""``paceline logs``: the output of replicas."""
+"""``paceline logs``: prints the output of replicas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from paceline.services.life_cycles import LifeCycle
     from paceline.services.logs import LogLine
 
-#: How often to look whether a job that is followed has ended.
+#: How often to check whether a followed job has ended.
 CHECK_SECONDS = 1.0
 
 
@@ -89,7 +89,7 @@ def command(
 
 
 def _mention_gone(session: sessions.CliSession, gone: list[tuple[ReplicaId, int]]) -> None:
-    """Say whose output is not there any more."""
+    """Print which attempts' output is not available any more."""
     if gone:
         shown = ", ".join(f"{replica} (attempt {attempt})" for replica, attempt in gone[:5])
         others = f" and {len(gone) - 5} others" if len(gone) > 5 else ""
@@ -98,7 +98,7 @@ def _mention_gone(session: sessions.CliSession, gone: list[tuple[ReplicaId, int]
 
 
 def _follow(jobs: LifeCycle, name: str) -> Callable[[], bool]:
-    """Return whether more may come; asks the store once a second."""
+    """Return a function: whether more output may come. It asks the store at most once a second."""
     asked_at, answer = 0.0, True
 
     def goes_on() -> bool:

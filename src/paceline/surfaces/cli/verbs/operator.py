@@ -1,4 +1,4 @@
-"""``paceline operator``: look after the jobs of a Kubernetes cluster."""
+"""``paceline operator``: runs the operator, which supervises the jobs of a Kubernetes cluster."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def command(
 
     level = logging.WARNING if session.quiet else logging.INFO
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    # httpx2 logs every request of the client; alembic, which makes the store's tables, each of its plugins.
+    # httpx2 logs every request of the client; alembic, which creates the store's tables, logs its plugins.
     for name in ("httpx2", "alembic"):
         logging.getLogger(name).setLevel(logging.WARNING)
     only = _namespaces(session.namespace_option, namespaces)
@@ -87,7 +87,7 @@ def command(
 
 
 def _namespaces(one: str | None, several: str | None) -> list[str] | None:
-    """Return the namespaces to look after; None: all."""
+    """Return the namespaces that the operator is restricted to; None: all namespaces."""
     if several is None:
         return None if one is None else [one]
     if one is not None:
@@ -107,7 +107,7 @@ def _exporters(named: str | None, *, is_all: bool) -> str | None:
 
 
 def _keeping(session: sessions.CliSession, seconds: float) -> Keeping | None:
-    """Return where to keep what replicas say, if that is named."""
+    """Return where to store samples and output of replicas; None: no place is named."""
     from paceline.surfaces.operator import Keeping
 
     store = session.store_option or os.environ.get("PACELINE_STORE")

@@ -1,4 +1,4 @@
-"""``paceline plan``: how a model's variables would lie over the parameter servers."""
+"""``paceline plan``: shows how a model's variables would be placed on the parameter servers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paceline.model.variables.variables import Shard
     from paceline.services.variable_plans import Alternative
 
-#: As in `services.variable_plans`; written out, so that no model is loaded for the help.
+#: As in `services.variable_plans`; written out, so that the help need not load it.
 NAMES = ("job-file", "round-robin", "greedy", "partitioned", "balanced", "by-traffic")
 
 
@@ -115,7 +115,7 @@ def _of_job(session: sessions.CliSession, name: str, variables: str | None) -> S
 
 
 def _recorded(session: sessions.CliSession, name: str) -> Recording:
-    """Return what is known of a job but for what was measured of it."""
+    """Return a job's recording without the earlier measurements."""
     from paceline.services.observing import recordings
 
     with session.jobs() as jobs:
@@ -142,7 +142,7 @@ def _save(plan: Plan, path: str) -> None:
 
 
 def _lines(document: dict[str, Any]) -> str:
-    """Return a saved plan as JSON with a line for each variable."""
+    """Return a saved plan as JSON with one line for each variable."""
     head = json.dumps({key: value for key, value in document.items() if key != "variables"})
     variables = ",\n".join(json.dumps(each) for each in document["variables"])
     return f'{head[:-1]}, "variables": [\n{variables}\n]}}\n'

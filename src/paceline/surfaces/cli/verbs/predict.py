@@ -1,4 +1,4 @@
-"""``paceline predict``: what a change of the job file would bring."""
+"""``paceline predict``: predicts the effect of a change to the job file."""
 
 from __future__ import annotations
 

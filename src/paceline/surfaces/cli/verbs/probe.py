@@ -1,4 +1,4 @@
-"""``paceline probe``: which part of a running job decides how fast it is, by experiment."""
+"""``paceline probe``: determines by experiment which part of a running job limits its speed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline prune``: what ended some time ago is kept in less detail, or deleted."""
+"""``paceline prune``: keeps jobs that ended some time ago in less detail, or deletes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline record``: all that is known of a job, as one file."""
+"""``paceline record``: writes all that is known of a job into one file."""
 
 from __future__ import annotations
 

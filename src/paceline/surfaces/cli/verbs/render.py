@@ -1,4 +1,4 @@
-"""``paceline render``: a job as objects of Kubernetes."""
+"""``paceline render``: prints a job as Kubernetes objects."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import click
 
 from paceline.surfaces.cli import job_files, options, printing, sessions
 
-#: As in `rendering.manifests`; written out, so that no model is loaded for the help.
+#: As in `rendering.manifests`; written out, so that the help need not load it.
 TARGETS = ("pods", "tfjob", "vcjob", "kueue")
 
 
@@ -52,6 +52,6 @@ def command(
     objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
     printing.emit_all(objects, output)
     if packed is not None:
-        # What plain `apply` keeps of an object, in an annotation of it, has no room for a folder.
+        # Plain `apply` copies an object into an annotation, which has no room for a folder.
         session.say("the folder of code is in a config map: kubectl apply --server-side -f -")
     session.suggest(f"paceline render {file} | kubectl apply -f -", f"paceline lint {file}")

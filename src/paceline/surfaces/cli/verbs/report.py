@@ -1,4 +1,4 @@
-"""``paceline report``: a page about one job, and its numbers."""
+"""``paceline report``: writes a page about one job, and its numbers."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def command(
 
 
 def _search(session: sessions.CliSession, name: str) -> tuple[str, dict[str, Any]] | None:
-    """Return the page and the numbers of a search for a better job file; None: NAME is none."""
+    """Return the page and the numbers of a search for a better job file; None: there is no such search."""
     from paceline.services.observing import recordings
     from paceline.surfaces.reports import tunings
 

@@ -1,4 +1,4 @@
-"""``paceline resize``: give replicas of a running job other cores or memory, without a restart."""
+"""``paceline resize``: gives replicas of a running job other cores or memory, without a restart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline resume``: go on with a job that does not run."""
+"""``paceline resume``: resumes a job that was stopped, has failed or is lost."""
 
 from __future__ import annotations
 

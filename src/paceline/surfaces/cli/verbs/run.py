@@ -1,4 +1,4 @@
-"""``paceline run``: submit a job and follow it to its end."""
+"""``paceline run``: submits a job and follows it to its end."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(session: sessions.CliSession, file: str, name: str | None, dry_run: 
 
 
 def _show(jobs: LifeCycle, run: Run, output: str) -> None:
-    """Print how it went: what was measured, where anything was, or else its replicas."""
+    """Print the result: measurements if they are at hand, else the replicas."""
     from paceline.services.observing import diagnosis_runs, job_summaries
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables, summaries
@@ -80,7 +80,7 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
 
 
 def _say_last_words(session: sessions.CliSession, jobs: LifeCycle, run: Run) -> None:
-    """Tell what the replicas that failed for good wrote last: most often that is the reason."""
+    """Print the last lines of the replicas that failed for good: most often they give the reason."""
     from paceline.model.jobs.statuses import ReplicaPhase
     from paceline.services.logs import LogSelection
 

@@ -1,4 +1,4 @@
-"""``paceline scale``: give running jobs more workers, or fewer."""
+"""``paceline scale``: gives running jobs more workers, or fewer."""
 
 from __future__ import annotations
 

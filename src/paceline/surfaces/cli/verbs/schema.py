@@ -1,4 +1,4 @@
-"""``paceline schema``: what editors check job files with."""
+"""``paceline schema``: prints the schema with which editors check job files."""
 
 from __future__ import annotations
 

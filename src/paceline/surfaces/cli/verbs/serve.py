@@ -1,4 +1,4 @@
-"""``paceline serve``: the page and the API."""
+"""``paceline serve``: serves the web pages and the API."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from paceline.surfaces.web.sites import Site
 
 
-#: What the proxy sends along, so that its address alone is not believed.
+#: The environment variable with the proxy's secret: the proxy's address alone is not believed.
 PROXY_SECRET = "PACELINE_PROXY_SECRET"
 
 
 class GateKind(enum.StrEnum):
-    """Who says who may."""
+    """What decides who may use the server."""
 
     TOKEN = "token"
     KUBERNETES = "kubernetes"
@@ -135,7 +135,7 @@ def command(
 def _check(
     session: sessions.CliSession, gate: GateKind, hosts: tuple[str, ...], proxies: tuple[str, ...]
 ) -> None:
-    """Let options pass that make sense together.
+    """Check that the options go together.
 
     Raises:
         InvalidInput: they do not.
@@ -153,10 +153,12 @@ def _check(
 
 
 def _proxy_secret() -> str:
-    """Return what the proxy shows that it is the one: from the environment, as all see command lines.
+    """Return the secret that proves the proxy's identity.
+
+    It comes from the environment, because all users of a machine see command lines.
 
     Raises:
-        InvalidInput: there is none, or it could be guessed.
+        InvalidInput: there is no secret, or it is too short or has invalid characters.
     """
     from paceline.surfaces.web import cluster_gates
 
@@ -175,7 +177,7 @@ def _proxy_secret() -> str:
 def _site(
     session: sessions.CliSession, gate: GateKind, proxies: Proxies, headers: tuple[str, str]
 ) -> Iterator[Site]:
-    """Give what the server stands on."""
+    """Give the jobs, the store and the gate that the server works with."""
     if not session.on_cluster:
         from paceline.surfaces.web.sites import LocalSite
 
@@ -221,7 +223,7 @@ def _token_gate(session: sessions.CliSession) -> Gate:
 
 
 def _entrance(session: sessions.CliSession, gate: GateKind, listener: socket) -> str:
-    """Return the address that lets a browser in."""
+    """Return the address at which a browser logs in."""
     from paceline.surfaces.web import gates, servers
 
     if gate is not GateKind.TOKEN:

@@ -1,4 +1,4 @@
-"""``paceline simulate``: a job that does not run, measured all the same."""
+"""``paceline simulate``: simulates a job, and records what would be measured."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _scene(function: Callable[..., None]) -> Callable[..., None]:
-    """Give the verb the options that say on what the job runs, as its argument ``scene``."""
+    """Give the verb the options that describe where the simulated job runs, as its argument ``scene``."""
 
     @click.option("--apart", is_flag=True, help="Each host is a machine, not a part of the measured machine.")
     @click.option(

@@ -1,4 +1,4 @@
-"""``paceline stop``: end jobs so that they can be resumed."""
+"""``paceline stop``: ends jobs so that they can be resumed."""
 
 from __future__ import annotations
 

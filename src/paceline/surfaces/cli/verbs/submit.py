@@ -1,4 +1,4 @@
-"""``paceline submit``: start a job and return."""
+"""``paceline submit``: starts a job and returns."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def command(session: sessions.CliSession, file: str, name: str | None, dry_run: 
 
 
 def submit(session: sessions.CliSession, file: str, name: str | None) -> Run:
-    """Submit a job file; say when the job did not get the name that was wanted."""
+    """Submit a job file; print a message if the job did not get the requested name."""
     from paceline.surfaces import job_names
 
     job_file, base = job_files.read(file)
@@ -75,7 +75,7 @@ def submit(session: sessions.CliSession, file: str, name: str | None) -> Run:
 
 
 def _say_missing(session: sessions.CliSession, job_file: JobFile, base: Path) -> None:
-    """Say which files of the commands are not there; the job is submitted all the same."""
+    """Print which files of the commands are missing; the job is submitted all the same."""
     for each in job_files.missing_files(job_file, base) if session.is_here else ():
         where = f"{each.position}: " if each.position else ""
         session.say(f"{where}{each.code} {each.severity}: {each.message}")
@@ -117,7 +117,7 @@ def _show_rehearsal(
         run = jobs.rehearse(spec, base=base, name=name)
         try:
             found = jobs.fit(spec)
-        except EngineError as error:  # Who may submit a job need not be allowed to look at the nodes.
+        except EngineError as error:  # A user who may submit jobs may lack the right to list nodes.
             unknown = error.message
     if output == "name":
         click.echo(run.name)

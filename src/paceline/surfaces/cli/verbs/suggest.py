@@ -1,4 +1,4 @@
-"""``paceline suggest``: what past runs of the same model suggest for the next one."""
+"""``paceline suggest``: suggests a layout for the next run from past runs of the same model."""
 
 from __future__ import annotations
 

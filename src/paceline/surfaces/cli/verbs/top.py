@@ -1,4 +1,4 @@
-"""``paceline top``: who carries the load, and how far the job is."""
+"""``paceline top``: shows the load of each replica, and the progress of the job."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def command(session: sessions.CliSession, name: str | None, once: bool, interval
         look = diagnosis_runs.now_and_then(_looker(jobs, name), time.monotonic)
         found = look()
         if found is not None and found.recording.run.phase.is_final:
-            snapshot = snapshots.of(found.recording)  # All of it was read once.
+            snapshot = snapshots.of(found.recording)  # The whole recording was read already.
         else:
             snapshot = jobs.snapshot(name)
         whole = output in ("json", "yaml") or once or not printing.is_terminal()
@@ -80,7 +80,7 @@ def command(session: sessions.CliSession, name: str | None, once: bool, interval
 
 
 def _looker(jobs: LifeCycle, name: str) -> Callable[[], DiagnosisRun | None]:
-    """Return a function that looks at a job; it gives None when that is not possible."""
+    """Return a function that looks at a job, or returns None if the look fails."""
     from paceline.services.observing import diagnosis_runs
 
     looker = diagnosis_runs.Looker(jobs, name)
@@ -88,7 +88,7 @@ def _looker(jobs: LifeCycle, name: str) -> Callable[[], DiagnosisRun | None]:
     def look() -> DiagnosisRun | None:
         try:
             return looker.look()
-        except PacelineError:  # Load and progress can be shown all the same.
+        except PacelineError:  # Load and progress can still be shown.
             return None
 
     return look
@@ -105,11 +105,11 @@ def _show(snapshot: Snapshot, look: DiagnosisRun | None, output: str) -> None:
 
 
 def latest(jobs: LifeCycle) -> str:
-    """Return the latest job that has not ended, or the only one.
+    """Return the name of the latest job that has not ended, or of the only job.
 
     Raises:
         NotFound: there is no job.
-        InvalidInput: all have ended and there are several.
+        InvalidInput: all jobs have ended, and there are several.
     """
     from paceline.model.jobs.statuses import ACTIVE_PHASES
 

@@ -1,4 +1,4 @@
-"""``paceline trace``: what a step moves and computes, variable by variable."""
+"""``paceline trace``: shows what a step transfers and computes, variable by variable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``paceline tune``: what to change in a job, and trials that show what it brings."""
+"""``paceline tune``: proposes changes to a job, and runs trials that show their effect."""
 
 from __future__ import annotations
 
@@ -68,7 +68,11 @@ def command(
 
 
 def _check(target: str, trials: int | None, apply: str | None) -> None:
-    """Let options pass that go together."""
+    """Check that the options go together.
+
+    Raises:
+        InvalidInput: they do not.
+    """
     is_file = target == "-" or target.endswith(_JOB_FILES)
     if trials is None and is_file:
         raise InvalidInput(
@@ -99,17 +103,17 @@ def try_out(
     noticed: Callable[[], None] = lambda: None,
     measured: Callable[[], None] = lambda: None,
 ) -> Tuning:
-    """Make trials, show them, and write the best job file; return the search.
+    """Run trials, show them, and write the best job file; return the search.
 
     Args:
         session: says where the trials run.
         target: the job file, or ``-``.
-        objective: what is asked for.
+        objective: the objective of the search.
         how: how much may be run.
         apply: whether to change the job file itself.
-        output: how to print what came out.
+        output: how to print the result.
         noticed: see `searching.Display`.
-        measured: see there.
+        measured: see `searching.Display`.
     """
     from paceline.services.observing import recordings
     from paceline.services.studying import studies, tunings
@@ -181,7 +185,7 @@ def _advise(session: sessions.CliSession, name: str, objective: Objective, outpu
 def _change(
     session: sessions.CliSession, name: str, objective: Objective, times: TrialTimes, output: str
 ) -> None:
-    """Make the likeliest change to a job that runs."""
+    """Make the most promising change to a running job."""
     from paceline.model.jobs.runs import KUBERNETES
     from paceline.services.studying import live_changes, proposals, tunings
     from paceline.surfaces import documents
@@ -217,12 +221,12 @@ def _show(tuning: Tuning, output: str) -> None:
 
 
 def tuned_beside(file: Path) -> Path:
-    """Return where the best version of a job file is written."""
+    """Return the path at which the best version of a job file is written."""
     return file.with_name(f"{file.stem}-tuned{file.suffix}")
 
 
 def _write(file: Path, source: str) -> None:
-    """Write a file so that it is the old one or the new one, whatever happens."""
+    """Write a file atomically: it has the old or the new content, whatever happens."""
     from paceline.errors import StoreError
 
     scratch = file.with_name(f".{file.name}.new")

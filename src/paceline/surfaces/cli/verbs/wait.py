@@ -1,4 +1,4 @@
-"""``paceline wait``: until jobs run, have reached a step, are found to have something, or have ended."""
+"""``paceline wait``: waits until jobs run, reach a step, have a finding, or have ended."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ def _wait(jobs: LifeCycle, name: str, goal: WaitGoal, left: float | None, timeou
     """Wait for one job; return what it has reached.
 
     Args:
-        jobs: where it is.
-        name: its name.
-        goal: what it is waited for.
-        left: seconds; None: as long as it takes.
-        timeout: seconds for all jobs of the command line.
+        jobs: the jobs that include it.
+        name: the name of the job.
+        goal: the goal to wait for.
+        left: how many seconds to wait at most; None: without a limit.
+        timeout: the time limit for all jobs of the command line, in seconds.
 
     Raises:
-        JobFailed: it has ended without reaching that.
-        WaitTimeout: it takes longer.
+        JobFailed: the job has ended without reaching the goal.
+        WaitTimeout: the job has not reached the goal in time.
     """
     condition = goal.condition(jobs, name)
     is_met = False

@@ -1,4 +1,4 @@
-"""``paceline why``: why a job is where it is, and why it is no faster."""
+"""``paceline why``: explains why a job is in its state, and what limits its speed."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _show_diff(session: sessions.CliSession, found: Explanation, diffs: Diffs) -
 
 
 def _fail(found: Explanation, fail_on: str | None) -> None:
-    """Raise an error if a cause that is not over, or what follows from one, is as bad as that."""
+    """Raise an error if a present cause, or an effect of one, is at or above a severity."""
     from paceline.diagnosing import catalogues
     from paceline.model.explanations.findings import Severity
 

@@ -1,1 +1,1 @@
-"""The pages for people: each a route that answers with HTML, its templates and its texts."""
+"""The web pages: routes that answer with HTML, their templates and their texts."""

@@ -1,4 +1,4 @@
-"""What could be changed in a job: what is proposed, and what a shape that the user chooses would bring."""
+"""The pages of possible changes to a job: proposals, and the effect of a shape that the user chooses."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ router = APIRouter(include_in_schema=False, prefix="/jobs/{name}")
 Readable = Annotated[CallerRequest, Depends(may(ApiOperation.GET))]
 _EDITS = TypeAdapter(list[Edit])
 MOST_REPLICAS, MOST_CORES = 1024, 4096.0
-#: Thousandths of a core.
+#: The steps of a slider, in thousandths of a core.
 _STEPS = (1, 2, 5, 10, 20, 25, 50, 100, 125, 250, 500, 1000)
 
 
 class Chosen(BaseModel):
-    """A shape that the user asks about; None: as it is. ``over`` is the field that the curve is over."""
+    """A shape that the user asks about; None: the present value. ``over`` is the field the curve varies."""
 
     servers: Annotated[int | None, Field(ge=1, le=MOST_REPLICAS)] = None
     workers: Annotated[int | None, Field(ge=1, le=MOST_REPLICAS)] = None
@@ -63,7 +63,7 @@ class Chosen(BaseModel):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Slider:
-    """A number that can be chosen."""
+    """A number that the user can choose."""
 
     name: str
     least: float
@@ -94,7 +94,7 @@ def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLRespons
 
 
 def _unknown(asked: CallerRequest, run: Run) -> str:
-    """Return as a sentence what is not known that proposals need; empty: enough is."""
+    """Return, as a sentence, which data proposals still need; empty: there is enough."""
     from paceline.services.studying import proposals
 
     why = proposals.none_known(asked.lookout.look(run).recording)
@@ -115,7 +115,7 @@ def _row(each: Proposal, diffs: Diffs) -> dict[str, Any]:
 
 
 def _written(changes: Sequence[FieldChange]) -> str:
-    """Return changes as a form carries them: what is applied is what was shown."""
+    """Return changes as text for a form field, so that what is applied is what was shown."""
     return json.dumps([documents.plain(each) for each in changes])
 
 
@@ -166,7 +166,7 @@ def _advisor(request: Request) -> Advisor:
 
 def _what_if(model: SpeedModel, given: Chosen) -> dict[str, Any]:
     now = what_ifs.shape(model)
-    # Cores of a role that has no limit have no number that could be changed.
+    # A role without a CPU limit has no number of cores that could be changed.
     known = {
         field: value
         for field, value in given.model_dump(exclude={"over"}, exclude_none=True).items()
@@ -178,7 +178,7 @@ def _what_if(model: SpeedModel, given: Chosen) -> dict[str, Any]:
     found, complaint = None, ""
     try:
         found = what_ifs.what_if(model, wanted, over)
-    except PacelineError as error:  # It has no place, say: others may have.
+    except PacelineError as error:  # For example, the shape does not fit; others may.
         complaint = error.message
     return {
         "sliders": [_slider(model, each, getattr(now, each), getattr(wanted, each)) for each in fields],
@@ -207,7 +207,7 @@ def _slider(model: SpeedModel, field: str, now: float, wanted: float) -> Slider:
 
 
 def _step(cores: float) -> float:
-    """Return by how many cores a slider moves: it must be able to stay where it is."""
+    """Return by how many cores a slider moves, so that the present value is one of its positions."""
     millicores = round(cores * 1000)
     return (
         max(each for each in _STEPS if millicores % each == 0 and (4 * each <= millicores or each == 1))

@@ -1,4 +1,4 @@
-"""The page of what there is where jobs run: nodes, who holds what, who waits, and whether a job would fit."""
+"""The page of the capacity where jobs run: nodes, running and waiting jobs, and whether a job would fit."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ from paceline.surfaces.web.pages.forms import Fields
 
 router = APIRouter(include_in_schema=False, prefix="/cluster")
 Looking = Annotated[CallerRequest, Depends(may(ApiOperation.CLUSTER))]
-#: Of more nodes the fullest are shown.
+#: How many nodes are shown: the fullest ones.
 MOST_NODES = 200
-#: Jobs whose files may be chosen.
+#: How many jobs' files can be chosen from.
 MOST_FILES = 50
 _NO_FIT: Mapping[str, Any] = {"fit": None, "spec": None, "free": None, "complaint": ""}
 
 
 @router.get("")
-@router.get("/fit")  # Where a browser without script is when it has asked whether a job fits.
+@router.get("/fit")  # A browser without scripts is at this address after it has sent the form.
 def show(request: Request, asked: Looking, part: bool = False) -> HTMLResponse:
     """Show what there is, or the part of the page that changes."""
     if part:

@@ -1,4 +1,4 @@
-"""The page of runs side by side."""
+"""The page that compares runs side by side."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 
 router = APIRouter(include_in_schema=False, prefix="/compare")
-#: Jobs among which may be chosen.
+#: How many jobs can be chosen from.
 MOST_SHOWN = 50
 #: The two lines of a diff that name the files.
 _HEAD = 2
@@ -27,10 +27,10 @@ _HEAD = 2
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunDifference:
-    """Something of which runs have this or that, each in its column.
+    """A cause or a fact of the compared runs, with each run's value in its column.
 
     Attributes:
-        is_same: whether all have the same.
+        is_same: whether all runs have the same value.
     """
 
     name: str
@@ -73,7 +73,7 @@ def show(
 
 
 def _causes(found: RunComparison) -> list[RunDifference]:
-    """Return what was found in any of the runs; what differs first."""
+    """Return the causes found in any of the runs; causes that not all of them have come first."""
     names = dict.fromkeys(cause.name for side in found.sides for cause in side.causes)
     rows = []
     for name in names:

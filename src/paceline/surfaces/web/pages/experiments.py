@@ -55,7 +55,7 @@ def show(request: Request, asked: Readable, name: Name, part: bool = False) -> H
 
 
 def _runs(asked: CallerRequest, name: str) -> Sequence[RunSummary]:
-    """Return the runs of a study that are there: of one that was simulated none are."""
+    """Return the existing runs of a study; a simulated study has none."""
     of_study = Selector((Requirement(LABEL, frozenset({name})),))
     return asked.jobs.page(RunQuery(selector=of_study, limit=MOST_RUNS)).runs
 

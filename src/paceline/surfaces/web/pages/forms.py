@@ -1,4 +1,4 @@
-"""What people have entered into a form of a page."""
+"""The fields of a submitted form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST_FIELDS = 20
 
 
 async def fields(request: Request) -> Mapping[str, str]:
-    """Return the fields of a form, each as it was entered first; too many are none."""
+    """Return the fields of a form, each with its first value; empty if there are too many fields."""
     text = (await request.body()).decode("utf-8", "replace")
     try:
         found = parse_qs(text, max_num_fields=MOST_FIELDS)

@@ -1,4 +1,4 @@
-"""The page of one job: why it is as it is, how its replicas do, what happened, what it prints."""
+"""The page of one job: why it is in its state, how its replicas do, what happened, what it prints."""
 
 from __future__ import annotations
 

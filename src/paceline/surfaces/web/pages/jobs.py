@@ -76,7 +76,7 @@ def list_jobs(
 
 
 def _row(item: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a job as its row shows it; an en dash is what was not measured."""
+    """Return a job as its row shows it; an en dash stands for a value that was not measured."""
     digest = item["digest"] or {}
     eta = digest.get("eta_seconds")
     return {

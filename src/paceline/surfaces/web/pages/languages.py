@@ -1,4 +1,4 @@
-"""What the pages say, in each language that they speak: English in the templates, others in files here."""
+"""The texts of the pages in each language: English in the templates, other languages in files here."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ def chosen(asked: str | None, cookie: str | None, accepted: str) -> str:
     """Return the language of a page.
 
     Args:
-        asked: what its address names; None: nothing.
-        cookie: what was chosen before.
-        accepted: what the browser asks for (``Accept-Language``, RFC 9110, 12.5.4), whose order counts here.
+        asked: the language in the page's address; None: it names none.
+        cookie: the language that the user chose before.
+        accepted: the languages that the browser accepts (``Accept-Language``, RFC 9110, 12.5.4); their order
+            counts here.
     """
     wanted = [asked, cookie, *(part.partition(";")[0].strip() for part in accepted.split(","))]
     for each in wanted:
@@ -28,13 +29,13 @@ def chosen(asked: str | None, cookie: str | None, accepted: str) -> str:
 
 
 def said(text: str, language: str) -> str:
-    """Return a text of a template in a language; a text without a translation stays English."""
+    """Return a template's text in a language; a text without a translation stays English."""
     return text if language == ENGLISH else catalogue(language).get(text, text)
 
 
 @functools.cache
 def catalogue(language: str) -> Mapping[str, str]:
-    """Return what each English text is in another language."""
+    """Return the translations of the English texts into another language."""
     file = resources.files("paceline.surfaces.web.pages") / f"{language}.json"
     found: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
     return found

@@ -1,4 +1,4 @@
-"""Where a job writes what TensorBoard shows, as far as its file says so."""
+"""The folders to which a job writes TensorBoard summaries, as far as its job file names them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from paceline.model.jobs.job_specs import JobSpec
 
-#: Options of scripts, and variables of their environment, that name such a folder.
+#: Options of scripts, and environment variables, that name a folder for summaries.
 _OPTION = re.compile(
     r"--?(?:log|tensorboard|tb|summary|summaries)[-_]?dir(?:ectory)?(?:=(?P<value>.+))?", re.I
 )
@@ -14,7 +14,7 @@ _VARIABLE = re.compile(r"(?:.*_)?(?:TENSORBOARD|TB|SUMMARY)_?(?:LOG_?)?DIR|LOG_?
 
 
 def named(spec: JobSpec) -> list[str]:
-    """Return the folders that commands and environments of a job name for its summaries."""
+    """Return the folders that a job's commands and environments name for its summaries."""
     found: dict[str, None] = {}
     for command in (spec.command, *(role.command for role in spec.roles)):
         words = list(command or ())

@@ -1,4 +1,4 @@
-"""The pages of models: which there are, and how each did from run to run."""
+"""The pages of models: the list of models, and the trend of each from run to run."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from paceline.tuning.memories import Measure, Regression
 
 router = APIRouter(include_in_schema=False, prefix="/models")
 Listing = Annotated[CallerRequest, Depends(may(ApiOperation.LIST))]
-#: Runs of which a list shows how they did.
+#: How many runs the trend of a model in the list covers.
 _SPARKED = 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Plot:
-    """A number of each run, from the oldest to the newest; ``title`` says which."""
+    """A plot of one number over the runs, from the oldest to the newest; ``title`` names the number."""
 
     title: str
     chart: Chart
@@ -80,13 +80,13 @@ def _plot(
     worse: Mapping[str, Sequence[Regression]],
     measure: Measure | None,
 ) -> Plot | None:
-    """Return a plot; None: of less than two runs it is known."""
+    """Return a plot; None: fewer than two runs have the number."""
     known: list[float] = [run[field] for run in runs if run[field] is not None]
     if len(known) < 2:
         return None
     low, high = min(known), max(known)
     room = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
-    # A rate is seen from 0 on, unless that would hide what changes.
+    # The axis begins at 0 if the values differ by more than a factor of 2; else 0 would hide the changes.
     low, high = (0.0, high + room) if low > 0 and high > 2 * low else (low - room, high + room)
     places = list(enumerate(runs))
     measured = [(place, run) for place, run in places if run[field] is not None]

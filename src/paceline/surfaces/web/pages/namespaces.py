@@ -1,4 +1,4 @@
-"""The page on which a namespace of the cluster is chosen."""
+"""The page on which the user chooses a namespace of the cluster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
 
 router = APIRouter(include_in_schema=False, prefix="/namespaces")
-#: Of so many it is checked whether the user may see their jobs.
+#: For how many namespaces the server checks whether the user may see their jobs.
 MOST_NAMESPACES = 200
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 

@@ -1,4 +1,4 @@
-"""Pages from templates: everything in them is escaped, and nothing of it is a script or a style."""
+"""Pages from templates: all values are escaped, and no page contains an inline script or style."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from paceline.surfaces.web.sites import Site
 
 STATIC = Path(__file__).parent / "static"
 LANGUAGE_COOKIE, THEME_COOKIE = "paceline-language", "paceline-theme"
-#: The first is what the system has.
+#: The first theme follows the setting of the user's system.
 THEMES = ("auto", "light", "dark")
 _REMEMBER_SECONDS = 365 * 86_400
 _CODE = re.compile(r"\b[A-Z]+[0-9][A-Z0-9]*\b")
@@ -33,10 +33,10 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     """Return a page, or a part of one.
 
     Args:
-        request: that it answers; it says in which language.
-        template: the name of its file.
-        status: of HTTP.
-        values: what it shows.
+        request: the request to answer, which determines the language and the theme.
+        template: the name of the template's file.
+        status: the HTTP status.
+        values: the values that the template shows.
     """
     asked = request.query_params.get("language")
     cookie, accepted = request.cookies.get(LANGUAGE_COOKIE), request.headers.get("accept-language", "")
@@ -68,7 +68,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
 
 def _here(request: Request, **changes: str) -> str:
-    """Return the address of this page with something of its query changed."""
+    """Return the address of this page with changed query parameters."""
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changes]
     return f"{request.url.path}?{urlencode([*kept, *changes.items()])}"
 
@@ -90,7 +90,7 @@ def _environment() -> jinja2.Environment:
 
 
 def coded(text: str) -> Markup:
-    """Return text as HTML in which every code that there is leads to its page."""
+    """Return text as HTML in which every known code is a link to its page."""
     known = _codes()
 
     def linked(found: re.Match[str]) -> str:

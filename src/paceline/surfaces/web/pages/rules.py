@@ -1,4 +1,4 @@
-"""The pages of the catalogue: every code of a rule or a cause, and what there is to say of each."""
+"""The pages of the catalogue: every code of a rule or a cause, with its explanation."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def show_rule(request: Request, _asked: Known, code: str) -> HTMLResponse:
 
 
 def _text(entry: CodeEntry) -> str:
-    """Return everything in which a word is looked for."""
+    """Return the text of an entry that a search looks in."""
     return " ".join((entry.code, entry.name, entry.title, entry.why, entry.fix, entry.severity)).casefold()
 
 

@@ -1,4 +1,4 @@
-"""How a browser comes in: the link with the token leaves a cookie, which no script and no other site sees.
+"""How a browser logs in: the link with the token sets a cookie that no script and no other site can read.
 
 The cookie is the ticket of a session, not the token (`tickets`).
 """
@@ -37,7 +37,7 @@ async def enter_by_form(request: Request, fields: Fields) -> Response:
 
 async def _entered(request: Request, token: str) -> Response:
     site: Site = request.app.state.site
-    if site.gate.believes_headers:  # There the proxy says who asks, each time.
+    if site.gate.believes_headers:  # The proxy names the caller in each request.
         return entrance(request, HTTPStatus.UNAUTHORIZED)
     found = await callers.recognised(request, token)
     if found is None:
@@ -46,8 +46,8 @@ async def _entered(request: Request, token: str) -> Response:
     tickets: Tickets = request.app.state.tickets
     ticket = await run_in_threadpool(tickets.begin, token, found.name)
     if request.headers.get("sec-fetch-site") == "cross-site":
-        # A browser that comes from elsewhere, such as a file, brings no strict cookie to where it is sent on:
-        # it has to go there from a page of this server.
+        # A browser that comes from another site or a file does not send a strict cookie after a redirect:
+        # it has to follow a link on a page of this server.
         answer: Response = rendering.page(request, "entered.html")
     else:
         answer = RedirectResponse("/", HTTPStatus.SEE_OTHER)
@@ -80,7 +80,7 @@ def entrance(request: Request, status: HTTPStatus) -> Response:
 
 
 def of_problem(request: Request, problem: problems.RequestRefused) -> Response:
-    """Return the page that says why a request is not answered."""
+    """Return the page that says why a request is refused."""
     is_part = "hx-request" in request.headers
     if problem.status is HTTPStatus.UNAUTHORIZED and not is_part:
         return entrance(request, problem.status)
@@ -93,7 +93,7 @@ def of_problem(request: Request, problem: problems.RequestRefused) -> Response:
         hint=problem.hint,
     )
     if problem.status is HTTPStatus.UNAUTHORIZED:
-        # A part of a page that asks every few seconds: once its caller is unknown, the browser loads the
-        # whole page again, which becomes the entrance and asks for nothing more.
+        # A part of a page repeats its request every few seconds. Once the caller is unknown, the browser
+        # reloads the whole page, which becomes the entrance and makes no more requests.
         answer.headers["HX-Refresh"] = "true"
     return answer

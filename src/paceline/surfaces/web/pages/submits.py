@@ -33,7 +33,7 @@ def show(request: Request, _asked: Submitting) -> HTMLResponse:
 @router.post("")
 def submit(request: Request, asked: Submitting, fields: Fields) -> Response:
     """Submit the job and go to its page; what is wrong is said beside what was entered."""
-    source = fields.get("source", "").replace("\r\n", "\n")  # Browsers send it with the line ends of DOS.
+    source = fields.get("source", "").replace("\r\n", "\n")  # Browsers send CRLF line ends.
     try:
         given = {"base": fields.get("base") or None, "fail_on": fields.get("fail_on") or None}
         body = Submit.model_validate({"source": source, **given})

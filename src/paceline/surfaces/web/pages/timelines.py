@@ -1,4 +1,4 @@
-"""What happened to a job and what was found in it, on one time line, the latest first."""
+"""What happened to a job and what was found in it, on one timeline, the latest first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from paceline.model.measures.recordings import Recording
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.surfaces.reports import texts
 
-#: Older ones are not shown.
+#: How many entries are shown: the latest.
 MOST_ENTRIES = 200
-#: The same of many replicas within so many seconds is one entry, which names so many of them.
+#: The same event of many replicas within this time is one entry, which names this many of the replicas.
 TOGETHER_SECONDS, NAMED = 10.0, 3
 MOST_CHARACTERS = 200
 _BAD = frozenset(phase.value for phase in (JobPhase.FAILED, JobPhase.RESTARTING))
@@ -25,16 +25,16 @@ _BAD = frozenset(phase.value for phase in (JobPhase.FAILED, JobPhase.RESTARTING)
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TimelineEntry:
-    """Something on the time line.
+    """An entry of the timeline.
 
     Attributes:
-        at: Unix seconds; of what happened to many, of the first.
-        kind: a word for it; of a finding its code.
-        of: which replicas, in short; empty: the job.
-        text: what is said of it.
-        severity: of a finding; None: it is an event.
-        is_bad: whether it is worth a look.
-        is_marked: whether charts mark it: what happens to each of 220 replicas would hide what they show.
+        at: Unix seconds; of an entry about many replicas, the time of the first event.
+        kind: the kind of event, or the code of a finding.
+        of: the replicas, abbreviated; empty: the job.
+        text: the description.
+        severity: the severity of a finding; None: the entry is an event.
+        is_bad: whether the entry needs attention.
+        is_marked: whether charts mark it: marks of an event of each of 220 replicas would hide the curves.
     """
 
     at: float
@@ -47,7 +47,7 @@ class TimelineEntry:
 
 
 def entries(look: DiagnosisRun, events: Iterable[JobEvent], relays: Sequence[Relay]) -> list[TimelineEntry]:
-    """Return what there is to say of a job, the latest first."""
+    """Return the timeline of a job, the latest entry first."""
     found = [*_findings(look), *_changes(relays), *_events(events)]
     return sorted(found, key=lambda each: -each.at)[:MOST_ENTRIES]
 
@@ -64,7 +64,7 @@ def _findings(look: DiagnosisRun) -> Iterator[TimelineEntry]:
 
 
 def _since(cause: Cause, recording: Recording) -> float:
-    """Return the first moment of what a cause was seen in; now, if that is not known."""
+    """Return the first moment at which a cause was seen; the time of the recording if it is not known."""
     told = [source.since for each in cause.evidence for source in each.sources if source.since is not None]
     told += [each.at for each in cause.evidence if each.at is not None]
     return min(told, default=recording.at)
@@ -85,7 +85,7 @@ def _events(events: Iterable[JobEvent]) -> Iterator[TimelineEntry]:
 
 
 def _together(events: Iterable[JobEvent]) -> Iterator[list[JobEvent]]:
-    """Yield events of one kind, those that came about the same time as one."""
+    """Yield groups of events of one kind that happened about the same time; a job's events stay single."""
     kept: list[JobEvent] = []
     for each in events:
         if kept and (each.replica is None or each.at - kept[0].at > TOGETHER_SECONDS):

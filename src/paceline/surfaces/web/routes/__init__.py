@@ -1,1 +1,1 @@
-"""The API: one file for each kind of thing that is asked about."""
+"""The API: one file for each kind of resource."""

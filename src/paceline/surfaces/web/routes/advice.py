@@ -1,4 +1,4 @@
-"""What could be changed in a job, and what that would bring."""
+"""Possible changes to a job, and their effect."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ async def predict(request: Request, asked: Readable, name: Name, body: schemas.P
 
 
 async def computed(coming: Future[T]) -> T:
-    """Return what is being computed, without a thread that waits for it; others may wait for it, too."""
+    """Await a computation without a thread; other requests may wait for the same computation."""
     return await asyncio.shield(asyncio.wrap_future(coming))

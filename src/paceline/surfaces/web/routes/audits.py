@@ -1,4 +1,4 @@
-"""Who changed what."""
+"""The audit log: who changed what."""
 
 from __future__ import annotations
 

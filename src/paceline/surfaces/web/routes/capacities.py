@@ -1,4 +1,4 @@
-"""What there is where jobs run, who holds it, and whether another job fits."""
+"""The capacity where jobs run, the jobs that hold it, and whether another job fits."""
 
 from __future__ import annotations
 

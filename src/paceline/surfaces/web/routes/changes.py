@@ -1,4 +1,4 @@
-"""Changes of a job that runs: looked at, made, undone, and what they brought."""
+"""Changes to the job file of a job: previewed, made, undone, and their effect."""
 
 from __future__ import annotations
 
@@ -60,16 +60,16 @@ def list_changes(
 
 
 def can_go_on(run: Run) -> bool:
-    """Whether a job can go on with another file; here not one that was begun without any."""
+    """Whether a job can go on with another file; on this machine, only a job begun with a job file can."""
     return run.phase is not JobPhase.SUCCEEDED and (bool(run.source) or run.engine == KUBERNETES)
 
 
 def made(asked: CallerRequest, name: str, source: str, wanted: str, *, dry_run: bool) -> dict[str, Any]:
-    """Ask a job to go on with another file; return what is different in it.
+    """Ask a job to go on with another file; return the difference.
 
     Raises:
-        Conflict: it cannot.
-        InvalidInput: the file is wrong, or runs something else.
+        Conflict: the job cannot go on with another file.
+        InvalidInput: the file is wrong, or changes what the job runs.
     """
     diff = asked.job_files.difference(source, wanted)
     if not dry_run:

@@ -1,4 +1,4 @@
-"""What needs no job: job files are checked, codes explained, the schema given."""
+"""Answers that need no job: findings about job files, explanations of codes, the schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs side by side."""
+"""Comparison of runs side by side."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _side(side: Side) -> dict[str, Any]:
 
 
 def _finite(value: float | None) -> float | None:
-    """Return what JSON can say of a number: a loss may be NaN."""
+    """Return a number that JSON can represent, or None: a loss may be NaN."""
     return value if value is None or math.isfinite(value) else None
 
 

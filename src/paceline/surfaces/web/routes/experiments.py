@@ -1,4 +1,4 @@
-"""Experiments, and searches for a better job file: what was run, and what came out."""
+"""Experiments, and searches for a better job file: their runs and their results."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def list_experiments(
 
 
 def listed(asked: CallerRequest, limit: int) -> list[dict[str, Any]]:
-    """Return how far studies are, the last changed first."""
+    """Return the progress of studies, the last changed first."""
     return [
         {**progress(each), "changed_at": documents.instant(at)}
         for at, each in asked.site.store.studies(limit=limit)
@@ -38,7 +38,7 @@ def listed(asked: CallerRequest, limit: int) -> list[dict[str, Any]]:
 
 
 def progress(study: Experiment | Tuning) -> dict[str, Any]:
-    """Return how far a study is."""
+    """Return the progress of a study."""
     if isinstance(study, Experiment):
         kind, done, planned = "Experiment", len(study.done), len(study.plan())
         is_complete = not study.left()
@@ -86,7 +86,7 @@ def _trial(trial: Trial) -> dict[str, Any]:
 
 
 def _outcome(outcome: TrialOutcome) -> dict[str, Any]:
-    """Return what was measured, without every loss: these are many, and a run has them, too."""
+    """Return what was measured, without the losses: there are many of them, and the run has them, too."""
     body: dict[str, Any] = documents.plain(outcome)
     del body["losses"]
     return body

@@ -1,4 +1,4 @@
-"""Jobs: submitted, listed, shown, stopped, brought back, scaled, removed."""
+"""Jobs: submitted, listed, shown, stopped, resumed, scaled, resized, removed."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from paceline.surfaces.web.schemas import runs as schemas
 
 router = APIRouter(prefix="/jobs", tags=["jobs"])
 _LARGEST = 2**63 - 1
-#: To remove a job takes some ten milliseconds, and more where it has many checkpoints.
+#: Removing a job takes some ten milliseconds, and more if it has many checkpoints.
 MOST_PRUNED = 100
-#: Any text is looked up, and found or not: names of jobs on a cluster may be such as none here has.
+#: Any text is looked up: a cluster allows names that jobs on this machine cannot have.
 Name = Annotated[str, Path(description="of the job", max_length=253)]
 IdempotencyKey = Annotated[
     str | None,
@@ -48,7 +48,7 @@ def replica(text: str) -> ReplicaId:
     """Return the replica that a request names.
 
     Raises:
-        InvalidInput: it is none.
+        InvalidInput: the text names no replica.
     """
     try:
         return ReplicaId.parse(text)
@@ -69,7 +69,7 @@ def listed(asked: CallerRequest, wanted: schemas.RunListQuery) -> dict[str, Any]
     """Return a page of the jobs.
 
     Raises:
-        InvalidInput: a selector, or where the page begins, is wrong.
+        InvalidInput: a selector is wrong, or the cursor at which the page begins.
     """
     try:
         query = RunQuery(
@@ -130,8 +130,9 @@ def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str |
     """Start a job.
 
     Raises:
-        InvalidInput: its file is wrong, or `Findings`: lint says so.
-        EngineError: there is no room for it.
+        Findings: lint reports findings at or above ``fail_on``.
+        InvalidInput: the job file is wrong.
+        EngineError: there is no room for the job.
     """
     job_file = asked.job_files.read(body.source)
     found = job_file.findings
@@ -150,7 +151,7 @@ def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str |
 
 
 def _key(asked: CallerRequest, body: schemas.Submit, key: str | None) -> SubmitKey | None:
-    """Return how the submit is known when it comes again; each caller has keys of their own."""
+    """Return the key by which a repeated submit is recognised; each caller has separate keys."""
     if key is None:
         return None
     whole = json.dumps([asked.namespace, body.model_dump(mode="json")], sort_keys=True)
@@ -243,7 +244,7 @@ def prune_jobs(
     chosen = names[:MOST_PRUNED]
     for name in () if body.dry_run else chosen:
         asked.note(name, f"ended {body.older_than_seconds:g} s ago or earlier")
-        with contextlib.suppress(NotFound, Conflict):  # It was deleted, or brought back, meanwhile.
+        with contextlib.suppress(NotFound, Conflict):  # The job was deleted, or resumed, meanwhile.
             asked.jobs.delete(name)
     found = {"names": chosen, "left": len(names) - len(chosen), "dry_run": body.dry_run}
     return documents.document("PruneList", found)

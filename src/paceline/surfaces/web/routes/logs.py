@@ -1,4 +1,4 @@
-"""The output of replicas: the last lines, page by page, or as it comes."""
+"""The output of replicas: the last lines, page by page, or as it is printed."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from paceline.surfaces.web.problems import RequestRefused
 from paceline.surfaces.web.routes.jobs import Name, replica
 from paceline.surfaces.web.schemas import logs as schemas
 
-#: A line may be a tensor of a hundred megabytes; the server sends no more of it than that.
+#: The server cuts lines at this length: a line may be a printed tensor of a hundred megabytes.
 LINE_CHARACTERS = 8192
-#: A page ends behind the line that makes it longer.
+#: A page ends after the line that makes it this long.
 PAGE_CHARACTERS = 4 << 20
-#: Lines that are sent to a follower at once, and how often they are looked for.
+#: How many lines a follower is sent at once, and how often new lines are looked for.
 BATCH_LINES, LOOK_SECONDS = 500, 1.0
 
 router = APIRouter(prefix="/jobs/{name}", tags=["logs"])
@@ -53,11 +53,11 @@ def list_lines(asked: Readable, name: Name, wanted: Annotated[schemas.LogQuery, 
 
 
 def listed(asked: CallerRequest, name: str, wanted: schemas.LogQuery) -> dict[str, Any]:
-    """Return lines that are wanted.
+    """Return the requested lines.
 
     Raises:
         NotFound: there is no such job.
-        InvalidInput: what was asked for is no replica, or no place where an answer ended.
+        InvalidInput: a name is no replica's, or ``after`` is not the position at which an answer ended.
     """
     goes_on, takes = wanted.after is not None, _takes(wanted)
     tail = wanted.begin if goes_on else None if wanted.search else wanted.tail
@@ -86,18 +86,18 @@ def _takes(wanted: schemas.LogChoice) -> Callable[[ReplicaId], bool]:
 def _reader(
     asked: CallerRequest, name: str, wanted: schemas.LogChoice, *, after: str | None, tail: int | None
 ) -> Reader:
-    """Return what reads lines.
+    """Return a reader of lines.
 
     Args:
         asked: the request.
         name: the job.
-        wanted: whose lines.
-        after: behind which place; empty or None: from the beginning on.
-        tail: of what is there then the last so many of each attempt.
+        wanted: the replicas, attempts and times of the lines.
+        after: the position after which the lines begin; empty or None: the beginning.
+        tail: how many of the last lines of each attempt to begin with; None: all lines.
 
     Raises:
         NotFound: there is no such job.
-        InvalidInput: what was asked for is no replica, or no place where an answer ended.
+        InvalidInput: a name is no replica's, or ``after`` is not the position at which an answer ended.
     """
     run = asked.jobs.get(name)
     choice = LogSelection(
@@ -141,7 +141,7 @@ def followed(
     wanted: Annotated[schemas.LogChoice, Query()],
     last_event_id: LastEventId = None,
 ) -> tuple[CallerRequest, Reader, str]:
-    """Return what reads on; a stream that has begun cannot be refused any more."""
+    """Return a reader for a stream, before the stream begins: afterwards it could not be refused any more."""
     return asked, _reader(asked, name, wanted, after=last_event_id, tail=wanted.begin), wanted.search
 
 

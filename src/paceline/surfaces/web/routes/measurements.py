@@ -1,4 +1,4 @@
-"""What was measured of a job, how it does, and why."""
+"""The measurements of a job, its state, and the causes of both."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def get_situation(asked: Readable, name: Name) -> dict[str, Any]:
 
 
 class RecordingResponse(FileResponse):
-    """A recording, as a file that is removed when it was sent."""
+    """A recording, as a file that is removed after it was sent."""
 
     media_type = "application/vnd.apache.parquet"
 
@@ -81,7 +81,7 @@ def get_recording(
     removal = BackgroundTask(path.unlink, missing_ok=True)
     return RecordingResponse(
         path,
-        media_type=RecordingResponse.media_type,  # Else it is guessed from the name.
+        media_type=RecordingResponse.media_type,  # Otherwise it would be guessed from the file name.
         filename=f"{recording.run.name}.parquet",
         background=removal,
     )
@@ -123,10 +123,10 @@ def get_course(asked: Readable, name: Name, wanted: Annotated[schemas.CourseQuer
 
 
 class _Choice:
-    """Which measurements the caller wants, and how they are answered.
+    """The measurements that a caller wants, and the answer with them.
 
     Attributes:
-        asked: which of them, as stores take it; of several replicas each is chosen from all.
+        asked: arguments that select them in a store; if there are several replicas, they are filtered later.
         every_seconds: the length of the intervals; None: as they were measured.
     """
 
@@ -148,7 +148,7 @@ class _Choice:
         self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
 
     def answer(self, found: Sequence[Sample | StepReport | EvaluationReport]) -> JSONResponse:
-        """Return measurements as columns; they are many, so no schema checks each again."""
+        """Return measurements as columns; they are many, so no schema validates each of them again."""
         items = list(self._series(found))
         body = documents.document("SeriesList", {"every_seconds": self.every_seconds, "items": items})
         return JSONResponse(body)
@@ -171,7 +171,7 @@ class _Choice:
 
 
 def _every_seconds(run: Run, wanted: schemas.SeriesQuery, *, now: float) -> float | None:
-    """Return how long intervals are of which there are about as many as are wanted."""
+    """Return the length of intervals that gives about as many of them as are wanted; None: as measured."""
     begin = max(wanted.since or 0.0, run.started_at if run.started_at is not None else now)
     end = min(wanted.until if wanted.until is not None else math.inf, run.finished_at or now)
     seconds = (end - begin) / wanted.points
@@ -179,5 +179,5 @@ def _every_seconds(run: Run, wanted: schemas.SeriesQuery, *, now: float) -> floa
 
 
 def _number(value: float | None) -> float | None:
-    """Return what JSON can say of a number: a loss may be NaN."""
+    """Return a number that JSON can represent, or None: a loss may be NaN."""
     return value if value is None or math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""Models: how they did from run to run; and what is kept of finished runs."""
+"""Models and their trend from run to run; and how long finished runs are kept."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def list_models(
 
 
 def listed(model: TrainedModel) -> dict[str, Any]:
-    """Return what a list says of a model."""
+    """Return the entry of a model in a list."""
     last = next((each for each in model.told if each.examples_per_second), None)
     return {
         "name": model.name,
@@ -60,16 +60,16 @@ def get_trend(asked: Listing, name: Name) -> dict[str, Any]:
 
 
 def trend(asked: CallerRequest, name: str) -> model_trends.ModelTrend:
-    """Return how a model did from run to run.
+    """Return the trend of a model from run to run.
 
     Raises:
-        NotFound: no job that may be seen trains it.
+        NotFound: no job that the caller may see trains the model.
     """
     return model_trends.trend(asked.site.store, name, engine=asked.site.engine, scope=asked.jobs.scope())
 
 
 def trained(run: ModelRun) -> dict[str, Any]:
-    """Return what is said of a run of a model."""
+    """Return the entry of a model's run."""
     names = ("examples_per_second", "used_cores", "auc", "log_loss", "code")
     numbers = {name: getattr(run.digest, name, None) for name in names}
     return {
@@ -93,7 +93,7 @@ def get_history(asked: Listing) -> dict[str, Any]:
 
 
 def kept(asked: CallerRequest) -> dict[str, Any]:
-    """Return what is kept of finished jobs."""
+    """Return for how long finished jobs are kept in which detail, and the size of the store."""
     store = asked.site.store
     return {
         **documents.plain(retentions.of_environment()),

@@ -1,4 +1,4 @@
-"""Probes of jobs that run: begun, and what they have found."""
+"""Probes of running jobs: begun, and their results."""
 
 from __future__ import annotations
 
@@ -62,5 +62,5 @@ def _begin(asked: CallerRequest, name: str, body: schemas.ProbeWanted) -> Callab
 async def _probe(go: Callable[[], Probe], name: str) -> None:
     try:
         await run_in_threadpool(go)
-    except PacelineError as error:  # No request waits for it; what it has found so far is kept.
+    except PacelineError as error:  # No request waits for the probe; its results so far are kept.
         log.warning("the probe of %s ended early: %s", name, error.message)

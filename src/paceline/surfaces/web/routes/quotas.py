@@ -1,4 +1,4 @@
-"""What bounds a team on a cluster, and how much of that is taken."""
+"""The quotas of a namespace on a cluster, and how much of them is used."""
 
 from __future__ import annotations
 

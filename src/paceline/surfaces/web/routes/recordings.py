@@ -1,4 +1,4 @@
-"""Recordings that come as files, and become jobs."""
+"""Recordings that are uploaded as files and become jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from paceline.surfaces.web.schemas.bases import JOB_NAME
 
 router = APIRouter(prefix="/recordings", tags=["jobs"])
 MEDIA_TYPE = "application/vnd.apache.parquet"
-#: In which a file has to come.
+#: The time for uploading a file.
 UPLOAD_SECONDS = 600.0
 _BODY = {
     "requestBody": {
@@ -60,7 +60,7 @@ async def _save(request: Request, file: Path) -> int:
     """Write the body of a request into a file; return its size.
 
     Raises:
-        Refused: it is too large, whatever it said of its length.
+        RequestRefused: the body is too large, whatever its declared length.
     """
     most = guards.MOST_STREAMED_BYTES
     size = 0

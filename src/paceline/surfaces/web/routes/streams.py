@@ -1,4 +1,4 @@
-"""What goes on in a job, as it happens: server-sent events."""
+"""What happens in a job, as it happens: server-sent events."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LastEventId = Annotated[
 
 
 def known(asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], name: Name) -> CallerRequest:
-    """Return a request to follow a job that is there: a stream that has begun cannot be a 404 any more."""
+    """Return a request to follow an existing job: a stream that has begun cannot be answered with 404."""
     asked.jobs.get(name)
     return asked
 

@@ -1,4 +1,4 @@
-"""Traces of a job: asked for, listed, and what they say; their files, and one for Perfetto."""
+"""Traces of a job: requested, listed, summarised; their files, and a file for Perfetto."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.routes.jobs import Name
 from paceline.surfaces.web.schemas import traces as schemas
 
-#: For so long trainers see that they are asked; one that begins later is not meant.
+#: How long trainers see the request for a trace; a trainer that begins later is not traced.
 ASKED_SECONDS = 60.0
-#: What is read here as a whole; more of it is read where there is time for that.
+#: The largest trace that the server reads as a whole; a client reads larger ones itself.
 MOST_READ_BYTES = 16 << 20
 
 router = APIRouter(prefix="/jobs/{name}/traces", tags=["traces"])
@@ -83,7 +83,7 @@ def _ask(
 
 
 async def _hold(held: contextlib.ExitStack) -> None:
-    """Take the request back after a while, and when the server ends."""
+    """Withdraw the request for a trace after a while, or when the server ends."""
     with held:
         await asyncio.sleep(ASKED_SECONDS)
 
@@ -107,7 +107,7 @@ def get_perfetto(asked: Readable, name: Name, trace: TraceName) -> JSONResponse:
 
 
 class TraceFileResponse(FileResponse):
-    """A file of a trace: Parquet, or an archive of what TensorFlow gave."""
+    """A file of a trace: Parquet, or an archive of TensorFlow's output."""
 
     media_type = "application/octet-stream"
 

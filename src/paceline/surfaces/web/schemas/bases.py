@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 Instant = Annotated[str, Field(description="ISO 8601, UTC", json_schema_extra={"format": "date-time"})]
-#: A name that can be a job's, or that no job has; so that anything else is no path to somewhere.
+#: The syntax of a job's name; other texts are refused, so that a name cannot be a path.
 JOB_NAME = r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"
-#: What every request may say.
+#: The namespace, which every request may name.
 NAMESPACE: Any = Field(
     default=None,
     description="of the cluster; else the server's own",
@@ -27,7 +27,7 @@ class Schema(BaseModel):
 class Document(Schema):
     """A whole answer."""
 
-    # The name in the documents is that of Kubernetes.
+    # Documents use the field name of Kubernetes.
     apiVersion: Literal["paceline.dev/v1alpha1"] = "paceline.dev/v1alpha1"
     kind: str
 

@@ -11,7 +11,7 @@ from paceline.surfaces.web.schemas.bases import Document, Schema
 from paceline.surfaces.web.schemas.measurements import FieldChange, Gain
 from paceline.surfaces.web.schemas.probes import ProbePart
 
-#: Of one change; a value may be a command.
+#: The greatest length of one change; its value may be a command.
 MOST_CHARACTERS = 16_384
 
 

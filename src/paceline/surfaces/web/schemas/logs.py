@@ -10,7 +10,7 @@ from paceline.model.roles import Role
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Schema
 
 MOST_LINES = 5000
-#: Of a place where an answer ended; of 2,200 replicas it has some ten thousand.
+#: The greatest length of a cursor; with 2,200 replicas it has some ten thousand characters.
 MOST_CURSOR = 60_000
 
 

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
 
-#: As `model.traces.traced_steps.name_at` makes it.
+#: The form of names that `model.traces.traced_steps.name_at` makes.
 TRACE_NAME = r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$"
 
 
