@@ -9,8 +9,9 @@ from typing import Any
 from benchmarks import protocols
 
 PAGE = protocols.ROOT / "docs" / "figures.md"
-#: Pages that have the table of a benchmark within their text, between two comments with its name.
-TABLES = {"unchanged": protocols.ROOT / "docs" / "instrumentation.md"}
+#: Pages that have the table of a benchmark within their text, in each language, between two comments with its
+#: name.
+TABLES = {"unchanged": "instrumentation*.md"}
 
 
 def number(value: float | None) -> str:
@@ -26,10 +27,16 @@ def interval(low: float | None, high: float | None) -> str:
 def write() -> None:
     """Write the page, and draw the plots of all results."""
     PAGE.write_text(render())
-    for name, page in TABLES.items():
-        page.write_text(with_table(page.read_text(), name))
+    for name in TABLES:
+        for page in pages_of(name):
+            page.write_text(with_table(page.read_text(), name))
     for path in sorted(protocols.RESULTS.glob("*.json")):
         draw(path)
+
+
+def pages_of(name: str) -> list[Path]:
+    """Return the pages with the table of a benchmark, one for each language."""
+    return sorted((protocols.ROOT / "docs").glob(TABLES[name]))
 
 
 def with_table(page: str, name: str) -> str:

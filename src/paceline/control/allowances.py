@@ -1,4 +1,4 @@
-"""What each replica of a job may take now: by its spec, and by what it is adjusted to for a time."""
+"""The limits of each replica of a job now, from its spec and its adjustments."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.model.roles import ReplicaId
 
 
 def allowances(state: JobState) -> Sequence[Allowance]:
-    """Return those of the replicas that live."""
+    """Return the allowances of the live replicas."""
     return [
         allowance(state, each.replica)
         for each in state.replicas
@@ -21,16 +21,16 @@ def allowances(state: JobState) -> Sequence[Allowance]:
 
 
 def allowance(state: JobState, replica: ReplicaId) -> Allowance:
-    """Return that of one replica.
+    """Return the allowance of a replica.
 
-    Whole cores of its own have no quota, which would throttle within them, but while they are adjusted.
+    Exclusive cores have no quota except while they are adjusted: it would throttle the replica within them.
     """
     known, current = state.adjustments, state.replica(replica)
     role = state.spec.role_of(replica)
     own = None if role.cpu_policy is CpuPolicy.EXCLUSIVE else role.cpu_cores
     cores = adjustments.value(known, Knob.CPU, replica)
     memory = adjustments.value(known, Knob.MEMORY, replica)
-    # That of a replica that was killed for memory may have grown beyond its spec.
+    # The limit of a replica that was killed for memory may have grown beyond its spec.
     limit = current.memory_bytes if current is not None else role.memory_bytes
     return Allowance(
         replica=replica,

@@ -1,4 +1,4 @@
-"""What the machine wants done. Each command may be executed twice without harm."""
+"""The commands of the state machine. Each may be executed twice without harm."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Launch:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Terminate:
-    """Ask the replica to end; its agent forwards SIGTERM and kills after the job's grace."""
+    """Ask the replica to end; its agent forwards SIGTERM, and kills after the job's grace period."""
 
     replica: roles.ReplicaId
     attempt: int
@@ -35,7 +35,7 @@ class Kill:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StartTimer:
-    """Report ``timer`` as fired after so many seconds."""
+    """Report ``timer`` as fired after a number of seconds."""
 
     timer: events.Timer
     seconds: float
@@ -43,7 +43,7 @@ class StartTimer:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Release:
-    """Give back all that the job holds, then report ``Released``."""
+    """Release everything that the job holds, then report ``Released``."""
 
 
 Command = Launch | Terminate | Kill | StartTimer | Release

@@ -1,4 +1,4 @@
-"""What can happen to a job. Events may come late, twice or not at all; the machine bears with all of it."""
+"""The events of a job. They may come late, twice or not at all; the state machine handles all of this."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class TimerKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Timer:
-    """A timer's identity; one for the same replica and an older attempt is stale and ignored."""
+    """A timer's identity; a timer for an older attempt of a replica is stale and ignored."""
 
     kind: TimerKind
     replica: roles.ReplicaId | None = None
@@ -47,7 +47,7 @@ class ReplicaExited:
     """An attempt has ended and nothing of it is left.
 
     Attributes:
-        is_lasting: whether the reason is sure to be there the next time, too.
+        is_lasting: whether the next attempt is certain to end for the same reason.
     """
 
     replica: roles.ReplicaId
@@ -72,17 +72,17 @@ class StopRequested:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ScaleRequested:
-    """A caller wants the job to go on with so many workers (`scalings.conflict` says whether it can)."""
+    """A caller wants the job to have another number of workers (`scalings.conflict` says whether it can)."""
 
     workers: int
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ResizeRequested:
-    """Replicas of the job are to have other cores or memory.
+    """A caller wants replicas of the job to have other cores or memory.
 
     Attributes:
-        spec: a job whose replicas have what they are to have (`resizings.taken_over`).
+        spec: a job whose replicas have the wanted cores and memory (`resizings.taken_over`).
         source: its job file; empty: it is kept elsewhere.
     """
 
@@ -92,21 +92,21 @@ class ResizeRequested:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class AdjustRequested:
-    """Something of the job is to be different for a time; what ended long ago puts it back."""
+    """A caller wants to adjust the job for a limited time; an adjustment in the past restores the setting."""
 
     adjustments: tuple[Adjustment, ...]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class TimePassed:
-    """It is this late (Unix seconds), and an adjustment has ended."""
+    """The time is now this (Unix seconds), and an adjustment has ended."""
 
     now: float
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EngineFailed:
-    """The engine cannot give the job what it needs, whichever replica is tried."""
+    """The engine cannot give the job what it needs, whatever replica it tries."""
 
     reason: str
 
@@ -116,7 +116,7 @@ class ResumeRequested:
     """A caller wants a stopped or failed job to go on from its last checkpoint.
 
     Attributes:
-        spec: as which it goes on; None: as it was.
+        spec: the job as which it goes on; None: the job as it was.
     """
 
     spec: job_specs.JobSpec | None = None
@@ -124,12 +124,12 @@ class ResumeRequested:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorReplaced:
-    """A new supervisor took over; commands of the old one may be half done and its timers are gone.
+    """A new supervisor took over; the old one may have left commands half done, and its timers are gone.
 
     Attributes:
-        live: attempts that still have processes.
-        exits: how attempts ended that ended meanwhile, where that is known.
-        active_seconds: for how long the job has been active already.
+        live: the attempts that still have processes.
+        exits: the exit reasons of attempts that ended meanwhile, as far as they are known.
+        active_seconds: how long the job has been active already.
     """
 
     live: Mapping[roles.ReplicaId, int]

@@ -8,12 +8,13 @@
                                                                (failed, stopped -> pending: resumed)
                                                                (running -> starting: more workers)
 
-``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job cannot do
-without failed for good, the deadline passed, or a caller asked. All but the parameter servers are asked to
-end, so that a chief can save what these hold. When the last of them has ended, killed after its grace if need
-be, so are the parameter servers, with a grace of their own. Who was asked is ``stopping`` itself: a new
-supervisor needs to know no more. The job ends when nothing of it is left. An event that does not fit the
-state (stale, doubled, late) changes nothing.
+``stopping`` begins when the outcome is decided: the success policy is met, a replica that the job needs has
+failed for good, the deadline passed, or a caller asked. First all replicas except the parameter servers are
+asked to end, so that a chief can save what the parameter servers hold. When the last of these replicas has
+ended, or was killed after its grace period, the parameter servers are asked to end, with a grace period of
+their own. Replicas that were asked to end are in the phase ``stopping``; a new supervisor needs no more than
+that. The job ends when nothing of it is left. An event that does not fit the state (stale, repeated, late)
+changes nothing.
 """
 
 from __future__ import annotations
@@ -31,19 +32,20 @@ from paceline.model.roles import Role
 
 #: A restart waits ``backoff_seconds * 2**restarts``, at most this long.
 MAX_BACKOFF_SECONDS = 60.0
-#: How long after an agent's own grace the engine kills by force.
+#: The engine kills a replica by force this long after the grace period of its agent.
 KILL_SLACK_SECONDS = 5.0
-#: How long a job may go on after a parameter server has ended by itself. Scripts let their PS end when the
-#: workers say that they are done, and a chief may still export then; who still trains waits for ever.
+#: How long a job may go on after a parameter server has ended by itself. Scripts let a PS end when the
+#: workers report that they are done, and a chief may still export then; a trainer that still trains waits
+#: for ever.
 UNSERVED_SECONDS = 600.0
-#: How a replica ended whose launch was due when its job came to its end.
+#: The exit reason of a replica whose launch was due when its job began to stop.
 NOT_LAUNCHED = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="not launched: the job is ending")
 
 Step = tuple[JobState, list[Command]]
 
 
 def advance(state: JobState, event: events.Event) -> Step:
-    """Return the state after an event, and what is to be done now."""
+    """Return the state after an event, and the commands to execute now."""
     match event:
         case events.Begin():
             return _begin(state) if state.phase is JobPhase.PENDING else (state, [])
@@ -101,7 +103,7 @@ def _started(state: JobState, replica: roles.ReplicaId, attempt: int) -> Step:
 
 
 def _settle(state: JobState) -> JobState:
-    """Return the state as running if all that must run does."""
+    """Return the state, with the job as running if none of its replicas is yet to start."""
     waiting = (ReplicaPhase.PENDING, ReplicaPhase.STARTING, ReplicaPhase.BACKING_OFF)
     if state.phase in (JobPhase.STARTING, JobPhase.RESTARTING) and not any(
         r.phase in waiting or (r.phase is ReplicaPhase.STOPPING and state.spec.has(r.replica))
@@ -146,7 +148,7 @@ def _exited(state: JobState, event: events.ReplicaExited) -> Step:
 
 
 def _unserved(server: ReplicaState) -> Command:
-    """Ask for an end of the job, some time after a parameter server has ended by itself."""
+    """Return the timer that fails the job some time after a parameter server has ended by itself."""
     timer = events.Timer(kind=TimerKind.UNSERVED, replica=server.replica, attempt=server.attempt)
     return commands.StartTimer(timer=timer, seconds=UNSERVED_SECONDS)
 
@@ -204,9 +206,9 @@ def _needed(spec: job_specs.JobSpec, replica: roles.ReplicaId) -> bool:
 
 
 def _scale(state: JobState, workers: int) -> Step:
-    """Launch the workers that are new, ask those beyond the number to end: the ones of the highest indices.
+    """Launch the new workers, or ask the workers beyond the number, those with the highest indices, to end.
 
-    These count neither for nor against the job's success, and are not started again.
+    Workers that were asked to end count neither for nor against the job's success, and are not restarted.
     """
     before, spec = state.spec, state.spec.with_workers(workers)
     if (
@@ -248,7 +250,7 @@ def _scale(state: JobState, workers: int) -> Step:
 def _sized(
     state: JobState, event: events.ResizeRequested | events.AdjustRequested | events.TimePassed
 ) -> JobState:
-    """Return a job whose replicas may take other things, for good or for a time."""
+    """Return a job whose replicas have other limits, for good or for a limited time."""
     if state.phase is JobPhase.STOPPING or state.phase.is_final:
         return state
     match event:
@@ -262,7 +264,7 @@ def _sized(
 
 
 def _resized(state: JobState, wanted: job_specs.JobSpec) -> JobState:
-    """Note what replicas may take from now on; what one was adjusted to for a time stays for that time."""
+    """Set the limits of replicas for good; current adjustments stay until they end."""
     spec = resizings.taken_over(state.spec, wanted)
     replicas = tuple(
         dataclasses.replace(each, memory_bytes=spec.role_of(each.replica).memory_bytes)
@@ -274,7 +276,7 @@ def _resized(state: JobState, wanted: job_specs.JobSpec) -> JobState:
 
 
 def _left(state: JobState, replica: ReplicaState) -> Step:
-    """Note that a worker has ended that was asked to; start it again if it is wanted again meanwhile."""
+    """Record that a worker has ended on request; launch it again if it is wanted again meanwhile."""
     if state.spec.has(replica.replica):
         replica, command = _launch(dataclasses.replace(replica, restarts=0))
         return _put(state, replica), [command]
@@ -290,7 +292,7 @@ def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
     )
     return _wind_up(
         dataclasses.replace(
-            # What stands still could not end, and what is short of cores would save for ever.
+            # A paused replica could not end, and a replica short of cores would take for ever to save.
             state,
             phase=JobPhase.STOPPING,
             replicas=replicas,
@@ -302,9 +304,9 @@ def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
 
 
 def _wind_up(state: JobState) -> Step:
-    """Ask those to end whose turn it is, and release the job when nothing of it lives.
+    """Ask the replicas whose turn it is to end, and release the job when none is live.
 
-    Parameter servers hold what a chief saves at its end, so they are asked when all others have ended.
+    Parameter servers hold what a chief saves at its end, so they are asked after all others have ended.
     """
     live = [replica for replica in state.replicas if replica.phase.is_live]
     if not live:
@@ -372,9 +374,9 @@ def _resume(state: JobState, spec: job_specs.JobSpec | None) -> Step:
 
 
 def _relaid(state: JobState, spec: job_specs.JobSpec) -> JobState:
-    """Return the state of an ended job as one with other replicas: all that it ever had keep count.
+    """Return the state of an ended job with another spec; all replicas it ever had keep their attempts.
 
-    An attempt has files of its own, so a replica that comes back must not take one that there was.
+    Each attempt has files of its own, so a replica that comes back must not reuse the number of an attempt.
     """
     known = {each.replica: each for each in state.replicas}
     wanted = initial(spec).replicas
@@ -402,7 +404,7 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
         elif replica.phase is ReplicaPhase.STOPPING and lives:
             done.extend(_terminate(state.spec, replica))
         elif replica.phase is ReplicaPhase.STARTING and lives:
-            # The old supervisor may have heard that it started without saving so.
+            # The old supervisor may have received the start of the replica without saving it.
             state = _put(state, dataclasses.replace(replica, phase=ReplicaPhase.RUNNING))
     for replica in state.replicas:
         if replica.phase.is_live and event.live.get(replica.replica) != replica.attempt:

@@ -1,9 +1,9 @@
-"""The state machine driven by looking: what there is, against what the state says, as often as one likes.
+"""The state machine driven by reconciliation: the state is compared with what exists, as often as needed.
 
-A supervisor hears of events and executes commands. Who may be replaced between any two of its steps, as an
-operator on Kubernetes, looks instead: events follow from what is seen, and what is to be done follows from
-the state and what is seen. So nothing is lost with the process, and whatever was half done is done by the
-next look. The order is the same: the progress is saved, then commands are executed.
+A supervisor receives events and executes commands. A Kubernetes operator may be replaced between any two of
+its steps, so it observes instead: events follow from the pods it sees, and commands follow from the state and
+the pods. Nothing is lost with the process, and the next reconciliation finishes what was left half done. The
+order is the same as for a supervisor: the progress is saved, then commands are executed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paceline.model.roles import ReplicaId
 
 
 class Stage(enum.StrEnum):
-    """How far an attempt that can be seen has come."""
+    """The stage of an attempt that has a pod."""
 
     COMING = "coming"
     RUNNING = "running"
@@ -28,11 +28,11 @@ class Stage(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PodState:
-    """An attempt that can be seen.
+    """An attempt that has a pod.
 
     Attributes:
-        reason: why it ended, if it has.
-        is_lasting: whether that is sure to be there the next time, too.
+        reason: why it ended; None: it has not ended, or the reason is not known.
+        is_lasting: whether the next attempt is certain to end for the same reason.
         is_leaving: whether it was asked to end.
     """
 
@@ -46,27 +46,27 @@ class PodState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReconcileProgress:
-    """All that has to be kept between two looks; timers are due at Unix seconds."""
+    """All that has to be stored between two reconciliations; timers have due times in Unix seconds."""
 
     state: states.JobState
     timers: Mapping[events.Timer, float] = dataclasses.field(default_factory=dict)
 
     @property
     def next_due(self) -> float | None:
-        """When the next timer is due."""
+        """The time at which the next timer is due."""
         return min(self.timers.values(), default=None)
 
 
 def reconcile(
     progress: ReconcileProgress, seen: Collection[PodState], now: float, requests: Sequence[events.Event] = ()
 ) -> tuple[ReconcileProgress, list[Command]]:
-    """Return the progress that follows from a look, and what is to be done once it is saved.
+    """Return the new progress, and the commands to execute once it is saved.
 
     Args:
-        progress: what was kept.
-        seen: every attempt of the job that there is, ended ones too until they are removed.
+        progress: the stored progress.
+        seen: every attempt of the job that has a pod, including ended ones until they are removed.
         now: Unix seconds.
-        requests: what users want: to begin, stop or resume.
+        requests: the requests of users, such as to begin, stop or resume.
     """
     state, timers = progress.state, dict(progress.timers)
     kills: list[commands.Kill] = []
@@ -76,7 +76,7 @@ def reconcile(
             if isinstance(command, commands.StartTimer):
                 timers[command.timer] = now + command.seconds
             elif isinstance(command, commands.Kill):
-                kills.append(command)  # if it is lost, its timer fires again
+                kills.append(command)  # if the command is lost, its timer fires again
     kept = {timer: due for timer, due in timers.items() if not _is_stale(state, timer)}
     killed = {(kill.replica, kill.attempt) for kill in kills}
     left = [sight for sight in seen if (sight.replica, sight.attempt) not in killed]
@@ -84,7 +84,7 @@ def reconcile(
 
 
 def _seen(state: states.JobState, seen: Collection[PodState]) -> Iterator[events.Event]:
-    """Yield what has happened to the current attempts."""
+    """Yield the events of the current attempts."""
     found = {(sight.replica, sight.attempt): sight for sight in seen}
     for replica in state.replicas:
         if not replica.phase.is_live:
@@ -112,7 +112,7 @@ def _gone(phase: ReplicaPhase) -> ExitReason:
 
 
 def _due(timers: dict[events.Timer, float], now: float) -> list[events.Event]:
-    """Take the timers that have run out, in their order."""
+    """Remove the timers that have run out, and return their events in the order of their due times."""
     due = sorted((timer for timer in timers if timers[timer] <= now), key=timers.__getitem__)
     for timer in due:
         del timers[timer]
@@ -126,7 +126,7 @@ def _released(state: states.JobState, seen: Collection[PodState]) -> list[events
 
 
 def _is_stale(state: states.JobState, timer: events.Timer) -> bool:
-    """Whether a timer can mean nothing any more; kept, they would grow with every attempt."""
+    """Whether a timer has no effect any more; if stale timers were kept, each attempt would add one."""
     if state.phase.is_final:
         return True
     if timer.replica is None:
@@ -138,7 +138,7 @@ def _is_stale(state: states.JobState, timer: events.Timer) -> bool:
 def _missing(
     state: states.JobState, seen: Collection[PodState], left: Collection[PodState]
 ) -> Iterator[Command]:
-    """Yield what makes the world as the state has it; ``left`` are those that are not killed anyway."""
+    """Yield the commands that bring pods in line with the state; ``left`` are those not killed already."""
     alive = {(sight.replica, sight.attempt): sight for sight in left if sight.stage is not Stage.ENDED}
     known = {(sight.replica, sight.attempt) for sight in seen}
     for replica in state.replicas:

@@ -1,4 +1,4 @@
-"""Other cores and memory for replicas of a job that runs: whether it can have them, and its spec then."""
+"""Resizes of a running job: other cores and memory for replicas, whether it can have them, the new spec."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from paceline.model.roles import ReplicaId, Role
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Resize:
-    """What is asked for.
+    """A request for other cores or memory.
 
     Attributes:
-        target: a replica, such as ``ps-0``, or a role: all of its replicas, those that it gets later, too.
-        cpu_cores, memory_bytes: of each; None: as it is.
+        target: a replica, such as ``ps-0``, or a role for all of its replicas, including later ones.
+        cpu_cores, memory_bytes: the limits of each replica; None: unchanged.
     """
 
     target: str
@@ -28,17 +28,17 @@ class Resize:
 
     @property
     def replica(self) -> ReplicaId | None:
-        """Return the one replica that it is about; None: it is about a role."""
+        """Return the replica that it changes; None: it changes a role."""
         return None if self.target in tuple(Role) else ReplicaId.parse(self.target)
 
     @property
     def role(self) -> Role:
-        """Return the role that it is about, or that its replica has."""
+        """Return the role that it changes, or the role of the replica that it changes."""
         return Role(self.target) if self.replica is None else self.replica.role
 
 
 def asked(target: str, *, cpu_cores: float | None = None, memory_bytes: int | None = None) -> Resize:
-    """Return what a user asks for.
+    """Return the resize that a user asks for.
 
     Raises:
         InvalidInput: the target names neither a replica nor a role, or nothing is to change.
@@ -56,14 +56,14 @@ def asked(target: str, *, cpu_cores: float | None = None, memory_bytes: int | No
 
 
 def targets(spec: JobSpec, resize: Resize) -> Sequence[ReplicaId]:
-    """Return the replicas that a resize is about."""
+    """Return the replicas that a resize changes."""
     if resize.replica is not None:
         return (resize.replica,)
     return [each for each in spec.replicas() if each.role is resize.role]
 
 
 def conflict(spec: JobSpec, resize: Resize) -> str | None:
-    """Return why a job that runs cannot be resized so, wherever it runs; None when it can."""
+    """Return why a running job cannot be resized this way on any engine; None when it can."""
     if resize.replica is not None and not spec.has(resize.replica):
         names = ", ".join(f"{role.role}-0 to {role.role}-{role.replicas - 1}" for role in spec.roles)
         return f"it has no {resize.target} (it has {names})"
@@ -95,9 +95,9 @@ def conflict(spec: JobSpec, resize: Resize) -> str | None:
 
 
 def resized(spec: JobSpec, resize: Resize) -> JobSpec:
-    """Return the job with the cores and the memory that were asked for.
+    """Return the job with the requested cores and memory.
 
-    Those of a whole role are the role's from now on; what was set for single replicas of it before goes.
+    A resize of a role changes the role, and drops earlier settings of the same resource for single replicas.
     """
     if resize.replica is not None:
         own = _changed(spec.overrides.get(resize.replica, Override()), resize)
@@ -120,7 +120,7 @@ def resized(spec: JobSpec, resize: Resize) -> JobSpec:
 
 
 def taken_over(spec: JobSpec, wanted: JobSpec) -> JobSpec:
-    """Return a job whose replicas have the cores and the memory that those of another have."""
+    """Return a job whose replicas have the cores and the memory of another job's replicas."""
     sizes = {role.role: (role.cpu_cores, role.memory_bytes) for role in wanted.roles}
     roles = tuple(
         dataclasses.replace(role, cpu_cores=sizes[role.role][0], memory_bytes=sizes[role.role][1])
@@ -132,12 +132,12 @@ def taken_over(spec: JobSpec, wanted: JobSpec) -> JobSpec:
 
 
 def has_other_memory(before: JobSpec, after: JobSpec, replica: ReplicaId) -> bool:
-    """Whether a replica has other memory in one job than in another."""
+    """Whether a replica has different memory in two jobs."""
     return before.role_of(replica).memory_bytes != after.role_of(replica).memory_bytes
 
 
 def differences(before: JobSpec, after: JobSpec) -> Iterator[str]:
-    """Yield which replicas have other cores or memory, for people: ``ps-0 has 1500m CPU (had 1)``."""
+    """Yield for users which replicas have other cores or memory: ``ps-0 has 1500m CPU (had 1 CPU)``."""
     for replica in before.replicas():
         old, new = before.role_of(replica), after.role_of(replica)
         if old.cpu_cores != new.cpu_cores:
@@ -157,7 +157,7 @@ def _memory(memory: int | None) -> str:
 
 
 def changes(spec: JobSpec, resize: Resize) -> tuple[FieldChange, ...]:
-    """Return what a job file says otherwise from then on."""
+    """Return the changes that a resize makes in the job file."""
     cores, memory = resize.cpu_cores, resize.memory_bytes
     given = {
         "cpu": None if cores is None else quantities.plain(quantities.quantity_cores(cores)),
@@ -182,7 +182,7 @@ def changes(spec: JobSpec, resize: Resize) -> tuple[FieldChange, ...]:
 
 
 def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustment, ...]:
-    """Return what makes a resize for a time (until then, Unix seconds)."""
+    """Return the adjustments that make a resize for a limited time, up to ``until`` (Unix seconds)."""
     wanted = ((Knob.CPU, resize.cpu_cores), (Knob.MEMORY, resize.memory_bytes))
     return tuple(
         Adjustment(knob=knob, target=str(replica), value=float(value), until=until)
@@ -193,9 +193,9 @@ def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustm
 
 
 def between(before: JobSpec, after: JobSpec, *, until: float) -> tuple[Adjustment, ...] | None:
-    """Return what gives the replicas of a job the cores of those of another, until then (Unix seconds).
+    """Return the adjustments that give a job's replicas the cores of another job's, up to ``until``.
 
-    None: they differ in something else, too, or in nothing.
+    ``until`` is in Unix seconds. None: the jobs differ in something else, too, or not at all.
     """
     if taken_over(before, after) != dataclasses.replace(after, name=before.name):
         return None
@@ -213,7 +213,7 @@ def between(before: JobSpec, after: JobSpec, *, until: float) -> tuple[Adjustmen
 
 
 def resizes(before: JobSpec, after: JobSpec) -> Iterator[Resize]:
-    """Yield what makes of the cores and memory of one job those of another: of whole roles first."""
+    """Yield the resizes that turn the cores and memory of one job into another's, whole roles first."""
     now = before
     for role in after.roles:
         old = now.role(role.role)
@@ -246,7 +246,7 @@ def _given(overrides: Mapping[ReplicaId, Override]) -> dict[ReplicaId, Override]
 
 
 def sentence(resize: Resize) -> str:
-    """Return what is asked for, for people: ``ps-0 with 1500m CPU``."""
+    """Return a resize for users: ``ps-0 with 1500m CPU``."""
     cores = [] if resize.cpu_cores is None else [_cores(resize.cpu_cores)]
     memory = [] if resize.memory_bytes is None else [_memory(resize.memory_bytes)]
     each = "" if resize.replica is not None else "each "

@@ -1,16 +1,17 @@
-"""Other numbers of workers for a job that runs: whether it can have them."""
+"""Whether a running job can have another number of workers."""
 
 from __future__ import annotations
 
 from paceline.model.jobs.job_specs import Framework, JobSpec
 from paceline.model.roles import Role
 
-#: The trainers of any other job count how many they are when they begin, and wait for each other.
+#: The consistency mode without waiting. In other modes trainers learn their number when they begin, and wait
+#: for each other.
 _WITHOUT_WAITING = "asynchronous"
 
 
 def conflict(spec: JobSpec, workers: int) -> str | None:
-    """Return why a job that runs cannot go on with so many workers; None when it can."""
+    """Return why a running job cannot go on with a number of workers; None when it can."""
     role = spec.role(Role.WORKER)
     if role is None:
         return "it has no workers"

@@ -1,4 +1,4 @@
-"""The state of a job: all that the machine knows, and all that a new supervisor needs to go on."""
+"""The state of a job: all that the state machine knows, and all that a new supervisor needs to go on."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from paceline.model.jobs.adjustments import Adjustment
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaState:
-    """Where one replica stands.
+    """The state of a replica.
 
     Attributes:
         attempt: launches so far; 0 before the first.
-        restarts: launches that its restart policy has paid for since the job was started or resumed.
+        restarts: launches counted against its restart limit since the job was started or resumed.
         memory_bytes: the limit of the next launch; it grows after out-of-memory kills if the job says so.
         exit: why the latest attempt ended.
     """
@@ -30,16 +30,16 @@ class ReplicaState:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """Where a job stands.
+    """The state of a job.
 
     Attributes:
-        spec: the job as it is now, with as many workers as were asked for last.
-        replicas: those of the spec, and others that the job had before: workers beyond it are stopping or
-            ended, those of a role that it no longer has are ended. One that comes back goes on from its
-            attempt.
+        spec: the job as it is now, with the number of workers that was last requested.
+        replicas: the replicas of the spec, and others that the job had before: workers beyond the spec are
+            stopping or ended, and replicas of a role that the job no longer has are ended. A replica that
+            comes back continues to count its attempts.
         outcome: the final phase that was decided on; set from ``stopping`` on.
-        message: why the job is in this phase, for people.
-        adjustments: what replicas and hosts have for a time instead of what the spec says.
+        message: why the job is in this phase, for users.
+        adjustments: what replicas and hosts have for a limited time instead of what the spec says.
     """
 
     spec: job_specs.JobSpec
@@ -64,7 +64,7 @@ def initial(spec: job_specs.JobSpec) -> JobState:
 
 
 def broken_invariants(state: JobState) -> list[str]:
-    """Return what is impossible about a state; empty when it is sound. Checked after each step in tests."""
+    """Return the invariants that a state breaks; empty: it is sound. Tests check this after each step."""
     live = statuses.ReplicaPhase
     broken = []
     if state.phase.is_final and not all(r.phase.is_final for r in state.replicas):
@@ -97,7 +97,7 @@ def broken_invariants(state: JobState) -> list[str]:
 
 
 def _out_of_turn(state: JobState) -> list[str]:
-    """Return who of a stopping job was asked to end before all others had, or still waits for its turn."""
+    """Return the replicas of a stopping job that were asked to end too early, or not although it is time."""
     alive = [replica for replica in state.replicas if replica.phase.is_live]
     turn = [replica for replica in alive if replica.replica.role is not roles.Role.PS] or alive
     return [

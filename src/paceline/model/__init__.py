@@ -1,8 +1,8 @@
-"""The values that everything else speaks in: frozen, without I/O, clock or randomness.
+"""The values that all other packages exchange: frozen, without I/O, clock or randomness.
 
-Begin with `jobs.job_specs`: what a user asks for. `jobs` also says what a run of it is and where it stands;
-`measures` is what was measured of it, `traces` what its steps moved. `variables` is the model that it
-trains, laid over parameter servers. `explanations` is what was found, `studies` what was tried. The modules
-of this package are what all of these need: names of replicas, quantities, rates of growth. Nothing here
-knows how a value was made, stored or shown.
+Begin with `jobs.job_specs`: what a user asks for. `jobs` also has the runs of a job and their phases.
+`measures` has what was measured of a run, `traces` what its steps moved. `variables` describes the model that
+a job trains, and how it is laid over parameter servers. `explanations` has what was found, `studies` what was
+tried. The modules directly in this package serve all of these: names of replicas, quantities, rates of
+growth. Nothing here knows how a value was made, stored or shown.
 """

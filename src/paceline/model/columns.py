@@ -1,4 +1,4 @@
-"""Values as rows of a table: which columns they need."""
+"""The columns of a table whose rows are values of a dataclass."""
 
 from __future__ import annotations
 
@@ -10,6 +10,6 @@ from collections.abc import Mapping
 
 @functools.cache
 def fields(kind: type) -> Mapping[str, tuple[type, bool]]:
-    """Return the type of each field's values and whether it may be None."""
+    """Return for each field the type of its values, and whether it may be None."""
     hints = {name: typing.get_args(hint) or (hint,) for name, hint in typing.get_type_hints(kind).items()}
     return {name: (options[0], types.NoneType in options) for name, options in hints.items()}

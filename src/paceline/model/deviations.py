@@ -1,13 +1,13 @@
-"""How far a mean may be from what it stands for, in standard deviations."""
+"""Quantiles: within how many standard deviations a value lies with a given probability."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-#: Of a normal distribution 90 % and 95 % lie within so many deviations.
+#: 90 % and 95 % of a normal distribution lie within this many standard deviations.
 NORMAL_90 = 1.645
 NORMAL_95 = 1.960
-#: Student's t for 1, 2, ... degrees of freedom, by the share that lies within so many deviations.
+#: Student's t for 1, 2, ... degrees of freedom, by the share that lies within that many standard deviations.
 _STUDENTS_T: Mapping[float, Sequence[float]] = {
     0.90: (
         6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833, 1.812, 1.796, 1.782, 1.771, 1.761,
@@ -21,14 +21,14 @@ _STUDENTS_T: Mapping[float, Sequence[float]] = {
 
 
 def students_t(share: float, degrees: int) -> float:
-    """Return within how many standard deviations, known from so many degrees of freedom, a share lies.
+    """Return within how many standard deviations a share lies, if these have a number of degrees of freedom.
 
-    That of no degree is that of one, and that of more than the table has is that of its last: too wide by
-    6 % at most.
+    For 0 degrees the value of 1 is returned, and for more degrees than the table has its last value, which is
+    too wide by 6 % at most.
 
     Args:
         share: 0.90 or 0.95.
-        degrees: at least 0.
+        degrees: the degrees of freedom, at least 0.
     """
     table = _STUDENTS_T[share]
     return table[min(max(degrees, 1), len(table)) - 1]

@@ -1,6 +1,6 @@
-"""Cells of equal width over time, and what was measured spread over them.
+"""Cells of equal width over time, with measurements spread over them.
 
-A measurement counts for the interval before its instant, by how long it covers a cell.
+A measurement counts for the interval before its instant, in proportion to how long it covers a cell.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ class Grid:
 
     @property
     def middles(self) -> list[float]:
-        """Return the middle of each cell, in seconds after the beginning."""
+        """Return the middle of each cell, in seconds after ``since``."""
         return [(cell + 0.5) * self.cell_seconds for cell in range(self.cells)]
 
     @property
     def seconds(self) -> float:
-        """Return how long all cells are together."""
+        """Return the width of all cells together."""
         return self.cells * self.cell_seconds
 
 
@@ -41,15 +41,15 @@ def spread(
     row: npt.NDArray[numpy.intp] | None = None,
     rows: int = 1,
 ) -> tuple[Array, Array]:
-    """Return for each cell the sum of levels by how long they cover it, and how long it is covered.
+    """Return for each cell the sum of levels weighted by the seconds they cover it, and the seconds covered.
 
     Args:
         grid: the cells.
         since: when each level began (Unix seconds).
-        until: when it ended.
+        until: when each level ended.
         level: the levels.
-        row: the row that each belongs to; None: all to the first.
-        rows: so many have cells of their own.
+        row: the row of each level; None: all belong to the first row.
+        rows: the number of rows, each with cells of its own.
     """
     start, end = (since - grid.since) / grid.cell_seconds, (until - grid.since) / grid.cell_seconds
     sums, seconds = numpy.zeros((rows, grid.cells)), numpy.zeros((rows, grid.cells))

@@ -1,15 +1,15 @@
-"""How unevenly load lies over replicas."""
+"""Measures of how unevenly load is distributed over replicas."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-#: From how many times the mean of its role on a replica counts as hot.
+#: A replica with at least this many times the mean load of its role counts as hot.
 HOT_OVER_MEAN = 1.5
 
 
 def max_over_mean(loads: Sequence[float]) -> float | None:
-    """Return the highest load over the mean: 1 is even, the number of replicas means one has it all.
+    """Return the highest load over the mean: 1 is even, n means that one of n replicas has all of it.
 
     None when there are fewer than two loads or no load at all.
     """
@@ -32,6 +32,6 @@ def gini(loads: Sequence[float]) -> float | None:
 
 
 def _shares(loads: Sequence[float]) -> list[float]:
-    """Return loads over the highest, in order: no sum overflows. Empty when there is none to compare."""
+    """Return loads divided by the highest, sorted, so that no sum overflows; empty: nothing to compare."""
     highest = max(loads, default=0.0)
     return [load / highest for load in sorted(loads)] if len(loads) > 1 and highest > 0 else []

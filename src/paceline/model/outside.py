@@ -1,4 +1,4 @@
-"""Times and numbers that come from outside, from scripts, agents, exporters and files: which can be one.
+"""Checks of times and numbers that come from outside: from scripts, agents, exporters and files.
 
 They are checked once, where they come in, so that no view, answer or report can fail on them: JSON has no
 infinity, a calendar ends in the year 9999, and a database holds 64 bits.
@@ -6,13 +6,14 @@ infinity, a calendar ends in the year 9999, and a database holds 64 bits.
 
 from __future__ import annotations
 
-#: The year 2200, in Unix seconds: milliseconds lie beyond it.
+#: The year 2200 in Unix seconds; a time in milliseconds is later than that.
 LATEST = 7_258_118_400.0
-#: The largest number that is meant; sums of some thousands of them are numbers yet.
+#: Measured numbers are below this, so the sum of thousands of them is still finite.
 MOST = 2.0**62
-#: A loss may be anything that a model comes to, but no sum of losses is to be infinite.
+#: A model may have any loss, but no sum of losses may be infinite.
 _MOST_QUALITY = 1e100
-#: What says how good a model is. It may be less than 0; NaN is news of a model, but no measurement.
+#: Fields that say how good a model is. They may be below 0. NaN says something about a model, but it is no
+#: measurement.
 QUALITIES = frozenset(("loss", "auc", "log_loss", "accuracy"))
 
 
@@ -22,10 +23,10 @@ def is_moment(at: float) -> bool:
 
 
 def moment(value: object) -> float:
-    """Return a time as it was said; 0, where none was.
+    """Return a time as a number; 0 for None.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the value is not a time in Unix seconds.
     """
     if value is None:
         return 0.0
@@ -35,7 +36,7 @@ def moment(value: object) -> float:
 
 
 def is_number(name: str, value: float) -> bool:
-    """Whether a field of what is measured can have a number; none is less than 0 but those of a model."""
+    """Whether a measured field can have a value; only fields of a model's quality may be below 0."""
     if name == "at":
         return is_moment(value)
     if name in QUALITIES:

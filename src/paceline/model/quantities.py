@@ -18,10 +18,11 @@ _DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+(?:\.\d+)?)s)?"
 _BANDWIDTH = re.compile(r"(\d+(?:\.\d+)?)\s*([kMGT]?)(bit|bps|B/s|Bps)?", re.ASCII)
 
 _MOST_CHARACTERS = 100
-#: Cores are counted in thousandths, and no machine has more than so many.
+#: Cores are counted in thousandths, and no machine has more than `MOST_CORES`.
 LEAST_CORES = 0.001
 MOST_CORES = 4096
-#: Python beside the agent starts in 16 MiB at best, here in 12 not any more; no node of today has more cores.
+#: Python beside the agent needs at least 16 MiB to start; with 12 MiB it no longer starts. No node of today
+#: has more than `MOST_NODE_CORES`.
 LEAST_PROCESS_BYTES, MOST_NODE_CORES = 32 << 20, 512
 
 
@@ -43,7 +44,7 @@ def parse_quantity(text: str | int | float) -> Decimal:
 
 
 def _short(text: str | int | float) -> str:
-    """Return a text as long as a quantity may be: to read a number takes the square of its length."""
+    """Return the text if it is short: the time to parse a number grows with the square of its length."""
     if isinstance(text, str) and len(text) > _MOST_CHARACTERS:
         raise ValueError(f"a quantity has {_MOST_CHARACTERS} characters at most, not {len(text):,}")
     return str(text)
@@ -64,7 +65,7 @@ def parse_cpu_cores(text: str | int | float) -> float:
 
 
 def is_whole(cores: float) -> bool:
-    """Whether it is a number of whole cores; an ``int`` too, which Python 3.11 does not ask that."""
+    """Whether a number of cores is whole; an ``int`` is, too, but has no ``is_integer`` in Python 3.11."""
     return cores % 1 == 0
 
 
@@ -72,13 +73,13 @@ def parse_bytes(text: str | int | float) -> int:
     """Return a number of bytes, rounded up to a whole one.
 
     Raises:
-        ValueError: not a quantity, not a whole byte, or beyond any machine.
+        ValueError: not a quantity, less than a byte, or beyond any machine.
     """
     exact = parse_quantity(text)
     if exact <= 0:
         raise ValueError(f"{text!r} must be above 0 bytes")
     if exact < 1:
-        # A thousandth of a byte is a unit to Kubernetes, and never meant.
+        # Kubernetes accepts thousandths of a byte, but users never mean them.
         number = str(text).strip().rstrip("num")
         unit = "Mi" if str(text).strip() != number else "Gi"
         raise ValueError(f"{text!r} is less than a byte: {number}{unit} is meant?")
@@ -123,7 +124,7 @@ def parse_bits_per_second(text: str | int | float) -> int:
 
 
 def format_bytes(amount: float | None) -> str:
-    """Return bytes for people: ``512 MiB``; ``not measured`` for None."""
+    """Return a number of bytes for users: ``512 MiB``; ``not measured`` for None."""
     if amount is None:
         return "not measured"
     value = float(amount)
@@ -135,7 +136,7 @@ def format_bytes(amount: float | None) -> str:
 
 
 def format_seconds(seconds: float | None) -> str:
-    """Return a duration for people: ``4.2s``, ``3m12s``, ``5h03m``, ``2d04h``; ``not measured`` for None."""
+    """Return a duration for users: ``4.2s``, ``3m12s``, ``5h03m``, ``2d04h``; ``not measured`` for None."""
     if seconds is None:
         return "not measured"
     if seconds < 9.95:
@@ -166,5 +167,5 @@ def quantity_cores(cores: float) -> str:
 
 
 def plain(quantity: str) -> int | str:
-    """Return a quantity as people write it in a job file: a number where it is one."""
+    """Return a quantity as users write it in a job file: an integer if it has no suffix."""
     return int(quantity) if quantity.isdecimal() else quantity

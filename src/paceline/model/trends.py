@@ -1,4 +1,4 @@
-"""How fast something grows: a slope that a few odd measurements do not change, and how sure it is."""
+"""Robust growth rates: slopes that a few outliers do not change, with their intervals."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ import statistics
 from collections.abc import Sequence
 from typing import NamedTuple
 
-#: Fewer points than that have no interval worth telling.
+#: Fewer points give no useful interval.
 LEAST_POINTS = 8
-#: Of the normal distribution, for an interval of 99 %: measurements one after the other are not independent,
-#: so that the interval is in truth narrower than it should be.
+#: The quantile of the normal distribution for an interval of 99 %. Successive measurements are not
+#: independent, so the interval is narrower than it should be.
 _QUANTILE = 2.576
 
 
 class Slope(NamedTuple):
-    """A slope in units a second, with the interval in which it lies."""
+    """A slope in units a second, with its interval."""
 
     slope: float
     low: float
@@ -24,7 +24,7 @@ class Slope(NamedTuple):
 
 
 def thinned(points: Sequence[tuple[float, float]], most: int) -> list[tuple[float, float]]:
-    """Return at most so many points: the medians of stretches with equally many, in the order of time."""
+    """Return at most ``most`` points: the medians of equally large groups of successive points."""
     count = min(most, len(points))
     edges = [len(points) * number // count for number in range(count + 1)] if count else []
     groups = [points[since:until] for since, until in itertools.pairwise(edges)]
@@ -41,9 +41,9 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def trend(points: Sequence[tuple[float, float]]) -> Slope | None:
-    """Return the slope of points (seconds, value); None when there are too few.
+    """Return the slope of points (seconds, value) with its interval; None when there are too few points.
 
-    It is that of `slope`, with the interval that Kendall's statistic gives (Sen 1968).
+    The slope is that of `slope`; the interval follows from Kendall's statistic (Sen 1968).
     """
     slopes, count = _slopes(points), len(points)
     if count < LEAST_POINTS or not slopes:
@@ -55,7 +55,7 @@ def trend(points: Sequence[tuple[float, float]]) -> Slope | None:
 
 
 def _slopes(points: Sequence[tuple[float, float]]) -> list[float]:
-    """Return the slopes of all pairs, the smallest first."""
+    """Return the slopes of all pairs of points at different times, the smallest first."""
     return sorted(
         (later[1] - sooner[1]) / (later[0] - sooner[0])
         for number, sooner in enumerate(points)

@@ -1,1 +1,44 @@
-"""What a layout of a job would bring, before anything runs: a network of resources, solved or simulated."""
+"""The speed of a job with a given layout, before anything runs: resources in a network, solved or simulated.
+
+The equation of a step, as `costs.network` sets it up and `flows.flow` solves it::
+
+    T = own_seconds + input + compute + exchange         seconds for a step of a trainer
+    X = n / T,  n = trainers * steps_in_flight           steps a second of a group of like trainers
+    examples a second = batch_size * (sum of X over the groups)
+
+The last three terms of T are phases: each lasts as long as the slowest of its draws on resources.
+
+    input     1 batch of the trainer's input, if `input_steps_per_second` is set
+    compute   core seconds of the trainer: trainer_seconds + trainer_visit_seconds * servers
+    exchange  visits to all servers, side by side. A visit draws
+              core seconds of the server: server_visit_seconds + server_byte_seconds * step_bytes
+                  + server_row_seconds * step_rows + server_whole_byte_seconds * whole_bytes
+              bytes of links, if the hosts differ: step_bytes / 2 (pull) from the server's host and to the
+                  trainer's, step_bytes / 2 (push) the other way
+
+A draw of u units on a resource (u: of all visits of the phase, u1: of its largest visit) takes::
+
+    max(u1 / peak, max(0, u - burst) / rate)             alone
+    + u / rate * u / (u + burst) * q                     wait for the q steps that are ahead
+    + u * h                                              hold: h grows from 0 until use <= full
+
+    q = max(0, Q / copies - Qc / n),   use = (sum of X * u) / (rate * copies)
+
+Q is the mean number of steps at the resource: X * (wait + hold + u / rate / 2), summed over its draws (Little
+1961; half of the step in service is left, as in M/D/1); Qc is the part of the group itself, so a step does
+not wait for itself (Schweitzer 1979; Bard 1979). Several cores are taken as in Seidmann and others (1987).
+
+    resource           unit         rate, units a second        peak  burst                        full
+    quota of cores     core second  max(cores - b, cores / 10)  1     rate * 0.1 s                 0.99
+    shared machine     core second  max(cores - b, cores / 10)  1     0                            1
+    link, each way     byte         bits / 8 * 1448 / 1514      none  max(128 KiB, rate * 0.01 s)  0.99
+    input (a trainer)  batch        input_steps_per_second      none  2 batches                    0.99
+
+b is the background of all processes that use these cores (`trainer_background_cores`,
+`server_background_cores`). Cores are drawn on at each level that has a limit: the replica, its host, the
+machine. If no level has a limit, computing takes no time.
+
+Sources: quotas, ``scheduler/sched-bwc``; links, ``tc-tbf(8)`` and RFC 894, 791, 9293; 2 batches ahead,
+``tf.data.Dataset.prefetch``; 0.99, measured of quotas. The costs are assumed at first
+(`calibrations.ASSUMED` has the measurements behind them), then fitted to runs (`calibrations.calibrated`).
+"""

@@ -1,8 +1,8 @@
-"""The costs of a model's steps, from runs of it: what they show, and what they cannot tell.
+"""The costs of a model's steps, fitted to runs of it, and the costs that the runs cannot determine.
 
-All costs are found at once, as those with which the layouts of the runs come nearest to what was measured of
-them, in logarithms: the speed, the cores of trainers, the cores of each server. What the runs do not show
-stays where it was assumed, and as uncertain (maximum a posteriori, with the covariance of Laplace's
+All costs are fitted at once, so that the predictions for the layouts of the runs come nearest to the
+measurements, in logarithms: the speed, the cores of trainers, the cores of each server. A cost that the runs
+do not show keeps its assumed value and uncertainty (maximum a posteriori, with the covariance of Laplace's
 approximation: the inverse of the Gauss-Newton matrix).
 """
 
@@ -20,12 +20,12 @@ from paceline.modelling import predictions
 from paceline.modelling.costs import WHOLE_BYTE_SECONDS, Costs
 from paceline.modelling.layouts import ModelLayout
 
-#: Standard deviations of what is measured from what the likeliest costs tell, as shares. Runs of one layout
-#: that follow soon differ by the first. Cores of a step differ by up to the second, as these few costs miss
-#: that they are less where much waits: so far off are they when all layouts of the benchmark `prediction` are
-#: fitted at once.
+#: Standard deviations of measurements from the prediction of the likeliest costs, as shares. The first is how
+#: much runs of one layout differ that follow each other soon. The second is for the cores of a step: these
+#: few costs miss that a step takes fewer cores where much waits. The cores deviate by up to this share when
+#: all layouts of the benchmark `prediction` are fitted at once.
 SPEED_SPREAD, CORES_SPREAD = 0.04, 0.1
-#: A cost of which the runs leave this share of what was assumed of its uncertainty is not told by them.
+#: Runs do not determine a cost if more than this share of its assumed uncertainty is left after them.
 UNTOLD = 0.7
 
 _Floats = npt.NDArray[np.float64]
@@ -33,19 +33,19 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """What is assumed of a cost before anything is measured: its median, and a factor of one deviation."""
+    """A cost before anything is measured: its median, and the factor of one standard deviation."""
 
     median: float
     factor: float
 
 
-#: A cost that only jobs have that update tables whole: of others it is no matter what it is.
+#: A cost that matters only for jobs that update tables whole.
 _WHOLE = "server_whole_byte_seconds"
-#: Before anything is measured. Visits: bare TensorFlow takes 0.6 to 2.1 ms of a server and 0.4 to 1.1 ms of a
-#: trainer where 1 to 6 variables lie (benchmark `visits`); bytes: copied three times at 3 GB/s; rows: found,
-#: copied and updated with two slots, 100 ns each. Background: an idle server takes 0.002 of a
-#: core and its agent as much; while there are steps, 0.01 to 0.02 do not grow with them. Tables that are
-#: updated whole: see `costs`; on other cores it may be half or twice that. The rest may be anything.
+#: The costs before anything is measured. Visits: bare TensorFlow takes 0.6 to 2.1 ms of a server and 0.4 to
+#: 1.1 ms of a trainer if the server holds 1 to 6 variables (benchmark `visits`). Bytes: copied three times at
+#: 3 GB/s. Rows: found, copied and updated with two slots, 100 ns each. Background: an idle server takes 0.002
+#: of a core and its agent as much; while there are steps, 0.01 to 0.02 do not grow with them. Tables that are
+#: updated whole: see `costs`; other cores may need half or twice as long. The other costs may be anything.
 ASSUMED = {
     "trainer_seconds": Assumed(median=5e-3, factor=30.0),
     "trainer_visit_seconds": Assumed(median=8e-4, factor=1.5),
@@ -64,10 +64,10 @@ class MeasuredRun:
     """A run of a layout.
 
     Attributes:
-        layout: what ran.
-        steps_per_second: of all trainers.
-        trainer_cores: used by all trainers together.
-        server_cores: used by each parameter server.
+        layout: the layout that ran.
+        steps_per_second: steps of all trainers together.
+        trainer_cores: cores used by all trainers together.
+        server_cores: cores used by each parameter server.
     """
 
     layout: ModelLayout
@@ -77,18 +77,18 @@ class MeasuredRun:
 
     @property
     def examples_per_second(self) -> float:
-        """Return how many examples all trainers took."""
+        """Return the examples a second of all trainers together."""
         return self.steps_per_second * self.layout.batch_size
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Probed:
-    """What a probe says of a run: with some part of its layout cut.
+    """The result of a probe that cut one part of the layout of a run.
 
     Attributes:
-        layout: with that part cut.
-        times: how many times as fast that was.
-        deviation: the standard deviation of the logarithm of that.
+        layout: the layout with that part cut.
+        times: how many times as fast the job was with it.
+        deviation: the standard deviation of the logarithm of ``times``.
     """
 
     layout: ModelLayout
@@ -98,12 +98,12 @@ class Probed:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """What runs say of costs.
+    """Costs fitted to runs.
 
     Attributes:
-        costs: the likeliest.
-        covariance: of the logarithms of the costs, in the order of their fields.
-        untold: names of the costs that the runs cannot tell.
+        costs: the likeliest costs.
+        covariance: the covariance of the logarithms of the costs, in the order of `ASSUMED`.
+        untold: the names of the costs that the runs do not determine.
     """
 
     costs: Costs
@@ -111,7 +111,7 @@ class Calibration:
     untold: tuple[str, ...]
 
     def draws(self, count: int, *, seed: int) -> list[Costs]:
-        """Return costs as likely as the runs leave them."""
+        """Return random costs from the distribution that the runs leave."""
         chance = np.random.default_rng(seed)
         means = np.log([getattr(self.costs, name) for name in ASSUMED])
         drawn = chance.multivariate_normal(means, np.array(self.covariance), size=count)
@@ -122,11 +122,11 @@ def calibrated(runs: Sequence[MeasuredRun], probed: Sequence[Probed] = ()) -> Ca
     """Return the costs that runs of the same model show.
 
     Args:
-        runs: of any layouts.
-        probed: what a probe says of the first.
+        runs: runs of any layouts.
+        probed: the results of a probe of the first run.
 
     Raises:
-        ValueError: there is no run, or one that does not train.
+        ValueError: there is no run, or a run does not train.
     """
     if not runs or any(each.steps_per_second <= 0 or each.trainer_cores <= 0 for each in runs):
         raise ValueError("a calibration needs a run that trains")
@@ -162,14 +162,14 @@ def _costs(logs: _Floats) -> Costs:
 
 
 def _first(runs: Sequence[MeasuredRun], means: _Floats) -> _Floats:
-    """Return where to begin: a trainer's part can be seen at once."""
+    """Return the costs to start from: the assumed ones, with a trainer's seconds estimated from the runs."""
     first = means.copy()
     first[0] = math.log(np.mean([each.trainer_cores / each.steps_per_second for each in runs]))
     return first
 
 
 def _misses(run: MeasuredRun, given: Costs) -> list[float]:
-    """Return by how many deviations a run is missed."""
+    """Return by how many standard deviations the prediction misses each measurement of a run."""
     found = predictions.speed(run.layout, given)
 
     def cores(measured: float, steps: float, foretold: float) -> float:
@@ -188,7 +188,7 @@ def _misses(run: MeasuredRun, given: Costs) -> list[float]:
 
 
 def _misses_of_probe(layout: ModelLayout, probed: Sequence[Probed], given: Costs) -> list[float]:
-    """Return by how many deviations what each cut did to a layout is missed."""
+    """Return by how many standard deviations the prediction misses the effect of each cut."""
     if not probed:
         return []
     now, *then = predictions.speeds([(each, given) for each in (layout, *(one.layout for one in probed))])

@@ -1,11 +1,11 @@
-"""What a step costs, by a few numbers, and the network of resources that a layout is with them.
+"""The costs of a step as a few numbers, and the network of resources that they make of a layout.
 
-A step of a trainer takes a batch, that its input makes ahead, computes on its own cores, and visits all
-parameter servers at once. A server works for each visit, for each byte that it moves and for each row that
-it looks up, and for each byte of a table that it updates whole. The trainer works for each visit. Bytes go
-half to the trainer (pulls) and half to the server (pushes), over the links of both hosts. Besides, every
-process uses a little all the time: threads that poll, timers, its agent. That is taken from what there is
-for steps.
+In a step a trainer takes a batch that its input has prepared, computes on its own cores, and visits all
+parameter servers at once. A server works for each visit, for each byte that it moves, for each row that it
+looks up, and for each byte of a table that it updates whole. The trainer works for each visit, too. Half of
+the bytes go to the trainer (pulls) and half to the server (pushes), over the links of both hosts. In
+addition, every process uses a little CPU all the time: threads that poll, timers, its agent. This background
+is subtracted from the cores that steps can use.
 """
 
 from __future__ import annotations
@@ -16,25 +16,26 @@ from collections.abc import Iterator, Mapping, Sequence
 from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 from paceline.modelling.resources import Resource, TrainerGroup
 
-#: A quota is given anew every 100 ms (``scheduler/sched-bwc``), and nothing of an older one is kept.
+#: The kernel refills a quota every 100 ms (``scheduler/sched-bwc``); unused time of a period is lost.
 QUOTA_SECONDS = 0.1
-#: What the shaped link of an emulated host lets pass at once (``tc-tbf(8)``): see `engines.local.networks`.
+#: The burst of the shaped link of an emulated host (``tc-tbf(8)``), the larger of the two: see
+#: `engines.local.networks`.
 LINK_BURST_SECONDS, LINK_BURST_BYTES = 0.01, 128 * 1024
-#: Of an Ethernet frame of 1514 bytes TCP's headers leave so many for what is sent (RFC 894, 791, 9293).
+#: The share of an Ethernet frame of 1514 bytes that headers leave for TCP's payload (RFC 894, 791, 9293).
 LINK_PAYLOAD = 1448 / 1514
-#: Batches that an input makes ahead while a trainer computes (``tf.data.Dataset.prefetch``).
+#: Batches that an input prepares ahead while a trainer computes (``tf.data.Dataset.prefetch``).
 INPUT_AHEAD = 2.0
-#: What is left of cores at least, where the background alone would take all.
+#: The share of cores that is left for steps at least, even if the background alone would take all of them.
 LEAST_LEFT = 0.1
-#: Measured of Adam, which reads and writes a table and its two moments: 2 ms for a megabyte (float32 rows of
-#: 16 values, on one core).
+#: Measured for Adam, which reads and writes a table and its two moments: 2 ms a megabyte (float32 rows of 16
+#: values, on one core).
 WHOLE_BYTE_SECONDS = 2e-9
 _MACHINE = "this machine"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What a step costs.
+    """The costs of a step.
 
     Attributes:
         trainer_seconds: core seconds of a trainer, without its visits.
@@ -42,8 +43,9 @@ class Costs:
         server_visit_seconds: core seconds of a server for each visit.
         server_byte_seconds: core seconds of a server for each byte of a visit.
         server_row_seconds: core seconds of a server for each row of a table that it looks up and updates.
-        own_seconds: for which a step waits for nothing that is limited: the way there and back, and wake-ups.
-        trainer_background_cores, server_background_cores: that each uses besides, whatever it does.
+        own_seconds: seconds of a step in which no limited resource is used: network round trips and wake-ups.
+        trainer_background_cores, server_background_cores: cores that each process uses all the time, whatever
+            it does.
         server_whole_byte_seconds: core seconds of a server for each byte of a table that it updates whole.
     """
 
@@ -67,12 +69,12 @@ class Costs:
         )
 
     def trainer_step_seconds(self, servers: int) -> float:
-        """Return the core seconds of a trainer for a step with so many servers."""
+        """Return the core seconds of a trainer for a step with this number of servers."""
         return self.trainer_seconds + self.trainer_visit_seconds * servers
 
 
 def network(layout: ModelLayout, costs: Costs) -> tuple[list[Resource], list[TrainerGroup]]:
-    """Return a layout as resources and crews."""
+    """Return a layout as resources and groups of trainers."""
     return list(_resources(layout, costs)), list(_crews(layout, costs))
 
 
@@ -112,7 +114,7 @@ def _background_cores(
 
 
 def _left(cores: float, used: float) -> float:
-    """Return what is left for steps; a little in any case, as who asks for more than there is gets a part."""
+    """Return the cores left for steps: always a few, as every process gets a share whatever others want."""
     return max(cores - used, LEAST_LEFT * cores)
 
 
@@ -126,7 +128,7 @@ def _quota(name: str, cores: float, used: float, copies: int = 1) -> Resource:
 
 
 def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
-    """Return the trainers by their name; those of a name that there is already have a number, too."""
+    """Return the trainers by their name; a number is appended to a name that is already taken."""
     found: dict[str, Trainers] = {}
     for number, each in enumerate(layout.trainers):
         found[each.name if each.name not in found else f"{each.name} ({number})"] = each

@@ -1,4 +1,4 @@
-"""What a probe has found of the parts of a job, and what the model makes of the same cuts."""
+"""The results of a probe for the parts of a job, beside the model's predictions for the same cuts."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from paceline.modelling.calibrations import Calibration, Probed
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import ModelLayout, Trainers
 
-#: Of what a part has, that the model is asked about: as deep as probes cut most.
+#: The share to which the model cuts a part: as deep as most cuts of probes.
 FACTOR = 0.7
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Compared:
-    """The elasticity of the speed to what a part has.
+    """The elasticity of the speed to the size of a part.
 
     Attributes:
-        probed: by experiment, with its interval.
-        computed: by the model, from all that was measured but the probe.
+        probed: measured by a probe, with its interval.
+        computed: predicted by the model, from all measurements except the probe.
     """
 
     probed: Elasticity
@@ -32,11 +32,11 @@ class Compared:
 
 
 def probed(layout: ModelLayout, found: Sequence[Elasticity]) -> Iterator[tuple[Elasticity, Probed]]:
-    """Yield what a probe says of a layout, as a calibration needs it; of parts that the model knows.
+    """Yield each elasticity whose part the model knows, with the form that a calibration needs.
 
     Args:
-        layout: that was probed.
-        found: elasticities of its parts.
+        layout: the layout that was probed.
+        found: the elasticities of its parts.
     """
     for each in found:
         made = _cut(layout, each.part)
@@ -51,19 +51,19 @@ def probed(layout: ModelLayout, found: Sequence[Elasticity]) -> Iterator[tuple[E
 def compared(
     layout: ModelLayout, calibration: Calibration, found: Sequence[Elasticity]
 ) -> tuple[Compared, ...]:
-    """Return what a probe says of each part beside what the model says.
+    """Return the probed elasticity of each part beside the prediction of the model.
 
     Args:
-        layout: that was probed.
-        calibration: what is known of its costs without the probe.
-        found: elasticities of its parts; those that the model does not know are left out.
+        layout: the layout that was probed.
+        calibration: its costs, fitted without the probe.
+        found: the elasticities of its parts; parts that the model does not know are left out.
     """
     told = ((each, computed(layout, calibration.costs, each.part)) for each in found)
     return tuple(Compared(probed=each, computed=value) for each, value in told if value is not None)
 
 
 def computed(layout: ModelLayout, costs: Costs, part: CutPart) -> float | None:
-    """Return the elasticity of the speed of a layout to what a part has; None: the model does not know it."""
+    """Return the predicted elasticity of a layout's speed to a part; None: the model does not know it."""
     made = _cut(layout, part)
     if made is None:
         return None
@@ -73,7 +73,7 @@ def computed(layout: ModelLayout, costs: Costs, part: CutPart) -> float | None:
 
 
 def _cut(layout: ModelLayout, part: CutPart) -> tuple[float, ModelLayout] | None:
-    """Return to what share the model is asked to cut a part, and the layout then; None: it cannot be."""
+    """Return the share to which the model cuts a part, and the layout with the cut; None: it cannot."""
     factor = FACTOR
     if part.knob is Knob.PAUSE:
         factor = (layout.trainer_count - len(part.targets)) / layout.trainer_count
@@ -82,12 +82,12 @@ def _cut(layout: ModelLayout, part: CutPart) -> tuple[float, ModelLayout] | None
 
 
 def cut(layout: ModelLayout, part: CutPart, factor: float) -> ModelLayout | None:
-    """Return a layout of which a part has a share of what it has; None: the model knows no such part.
+    """Return a layout in which one part is cut to a share; None: the model knows no such part.
 
     Args:
-        layout: as it is.
-        part: cores of replicas, links of hosts, or trainers that stand still.
-        factor: the share; of trainers that stand still there is nothing left, whatever it is.
+        layout: the layout as it is.
+        part: cores of replicas, links of hosts, or trainers that are paused.
+        factor: the share that is left; it does not matter for trainers that are paused, which are removed.
     """
     names = frozenset(part.targets)
     match part.knob:
@@ -119,8 +119,9 @@ def cut(layout: ModelLayout, part: CutPart, factor: float) -> ModelLayout | None
 
 
 def _trainers(given: Trainers, names: frozenset[str], share: float | None) -> Iterator[Trainers]:
-    """Yield trainers that are alike, with those of some names apart, which have a share of their cores, or
-    stand still (None).
+    """Yield the group without the trainers in ``names``, then these with a share of their cores.
+
+    A share of None pauses them, so they are left out. A share does not change a group without a quota.
     """
     own = tuple(each for each in given.replicas if str(each) in names)
     others = tuple(each for each in given.replicas if str(each) not in names)

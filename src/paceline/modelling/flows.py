@@ -1,4 +1,4 @@
-"""The throughput of crews of trainers in the long run, in milliseconds: approximate mean value analysis."""
+"""The long-run throughput of groups of trainers by approximate mean value analysis, found in milliseconds."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ import numpy.typing as npt
 
 from paceline.modelling.resources import Resource, TrainerGroup, drawn_by
 
-#: The largest use of a token bucket: the rest is lost at ends of periods. Measured: 0.98 to 1.00 of a quota.
+#: The largest use of a token bucket; the rest is lost at the ends of periods. Measured: 0.98 to 1.00 of a
+#: quota.
 FULL = 0.99
 _ROUNDS = 2000
-#: Networks side by side: more would wait longer for the last of them to come to rest.
+#: Networks solved side by side; with more, all would wait longer for the last of them to converge.
 _AT_ONCE = 256
-#: It has come to rest when nothing moves by more than so much of a step; or, as waits for two resources that
-#: bind alike may take turns for ever, when they move by less than `_NEAR` and steps by less than `_SAME`.
+#: A network has converged when no wait moves by more than `_CLOSE` of a step. Waits for two resources that
+#: bind equally may alternate for ever, so it has also converged when waits move by less than `_NEAR` of a
+#: step and the length of a step by less than `_SAME` of itself.
 _CLOSE, _NEAR, _SAME = 1e-6, 1e-4, 1e-9
 _DAMPING = 0.5
 
@@ -27,11 +29,11 @@ _Places = npt.NDArray[np.intp]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Flow:
-    """What a network of resources lets pass.
+    """The throughput of a network of resources.
 
     Attributes:
-        steps_per_second: of all trainers of each crew, by its name.
-        uses: share of its rate that is used of each resource, by its name.
+        steps_per_second: steps of all trainers of each group, by the name of the group.
+        uses: the share of its rate that is used of each resource, by the name of the resource.
     """
 
     steps_per_second: Mapping[str, float]
@@ -39,34 +41,35 @@ class Flow:
 
     @property
     def binds(self) -> str | None:
-        """Return the resource that is used most; None: there is none."""
+        """Return the most used resource; None: there is none."""
         return most_used(self.uses)
 
 
 def most_used(uses: Mapping[str, float]) -> str | None:
-    """Return the resource of whose rate the largest share is used; None: there is none."""
+    """Return the resource with the largest used share of its rate; None: there is none."""
     return max(uses, key=uses.__getitem__, default=None)
 
 
 def flow(resources: Sequence[Resource], crews: Sequence[TrainerGroup]) -> Flow:
-    """Return the throughput of each crew, and the use of each resource.
+    """Return the throughput of each group, and the use of each resource.
 
-    Who comes to a resource waits for those that are there, as one fewer of his like would find them
-    (Schweitzer 1979; Bard 1979), where several can be served at once as Seidmann and others (1987) take it.
-    Where the burst of a token bucket is large beside a visit no trainer waits, until it is used up: then all
-    who draw on it are held up until they use `FULL` of it.
+    A step that arrives at a resource waits for the steps that are there, as many as it would find with one
+    fewer step of its own group (Schweitzer 1979; Bard 1979). Resources that serve several steps at once are
+    treated as in Seidmann and others (1987). A token bucket whose burst is large compared with a visit makes
+    hardly any trainer wait until the bucket is used up: then all that draw on it are held up until they use
+    `FULL` of its rate.
 
     Raises:
-        ValueError: a crew draws on a resource that is not there.
+        ValueError: a group draws on a resource that does not exist.
     """
     return flows([(resources, crews)])[0]
 
 
 def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> list[Flow]:
-    """Return the `flow` of each network; hundreds at once take little longer than one.
+    """Return the `flow` of each network; hundreds together take little longer than one.
 
     Raises:
-        ValueError: a crew draws on a resource that is not there.
+        ValueError: a group draws on a resource that does not exist.
     """
     found: list[Flow] = []
     for begin in range(0, len(networks), _AT_ONCE):
@@ -75,7 +78,7 @@ def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]])
 
 
 def _flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> Iterator[Flow]:
-    """Yield the flow of each network. They lie side by side as one, whose parts have nothing in common."""
+    """Yield the flow of each network; all are solved as one network whose parts share nothing."""
     network = _Network.of(networks)
     waits = np.zeros(len(network.units))
     holds = np.zeros(len(network.rates))
@@ -110,7 +113,7 @@ def _flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]
 
 
 def _most(values: _Floats, parts: _Places, count: int) -> _Floats:
-    """Return the largest value of each part; zero for one that has none."""
+    """Return the largest value of each part; zero for a part without values."""
     most = np.zeros(count)
     np.maximum.at(most, parts, values)
     return most
@@ -118,19 +121,20 @@ def _most(values: _Floats, parts: _Places, count: int) -> _Floats:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class _Network:
-    """All draws of all crews of networks, side by side: those of a phase lie together.
+    """All draws of all groups of all networks as arrays; the draws of a phase are adjacent.
 
     Attributes:
-        part_of_crew, part_of_resource: the place of the network of each.
-        crew, phase, resource: of each draw: the place of each.
-        units: of each draw, by one step; those of visits of one phase to one resource are one draw.
+        part_of_crew, part_of_resource: the index of the network of each group and of each resource.
+        crew, resource: the index of the group and of the resource of each draw.
+        units: units of each draw in a step; all visits of a phase to a resource are one draw.
         alone: seconds of each draw at an idle resource.
-        weights: of each draw, the share of those who are there for whom it waits.
-        own: seconds of each crew.
-        customers: steps that are under way in each crew.
-        first_of_phase: the first draw of each phase; and the crew of each phase.
-        rates: of each resource, all its copies together; and the largest use of it.
-        copies: of the resource of each draw.
+        weights: seconds that each draw waits for each step that it finds at its resource.
+        own: seconds in which a step of each group uses no limited resource.
+        customers: the number of steps under way in each group.
+        first_of_phase, crew_of_phase: the index of the first draw and of the group of each phase.
+        rates: the rate of each resource, all its copies together.
+        full: the largest use of each resource.
+        copies: the number of copies of the resource of each draw.
     """
 
     part_of_crew: _Places
@@ -192,7 +196,7 @@ class _Network:
         )
 
     def step_seconds(self, seconds: _Floats) -> _Floats:
-        """Return how long a step of each crew takes: each phase as long as the longest of its draws."""
+        """Return how long a step of each group takes: a phase takes as long as its longest draw."""
         found = self.own.copy()
         if len(seconds):
             longest = np.maximum.reduceat(seconds, self.first_of_phase)
@@ -200,19 +204,19 @@ class _Network:
         return np.maximum(found, 1e-12)
 
     def uses(self, speeds: _Floats) -> _Floats:
-        """Return the share of each resource's rate that crews of these speeds draw."""
+        """Return the share of each resource's rate that groups of these speeds draw."""
         drawn = np.bincount(self.resource, speeds[self.crew] * self.units, minlength=len(self.rates))
         return drawn / self.rates
 
     @functools.cached_property
     def crew_resource(self) -> _Places:
-        """Return a number for the crew and the resource of each draw together."""
+        """Return for each draw a number that identifies its pair of group and resource."""
         pairs = self.crew * len(self.rates) + self.resource
         places: _Places = np.unique(pairs, return_inverse=True)[1]
         return places
 
     def waits(self, speeds: _Floats, seconds: _Floats) -> _Floats:
-        """Return how long each draw waits for others, by how many of them there are (Little 1961).
+        """Return how long each draw waits for others, by the number of steps there (Little 1961).
 
         Steps are alike, so half of the step in service is left on average (as in M/D/1).
         """
@@ -220,12 +224,12 @@ class _Network:
         served = speeds[self.crew] * self.units / rate
         there = speeds[self.crew] * (seconds - self.alone) + served / 2
         crowd = np.bincount(self.resource, there, minlength=len(self.rates))[self.resource] / self.copies
-        # A step is in one of its phases at a time: in none of them it meets itself in another.
+        # A step is in one phase at a time, so it must not wait for its own share in any phase.
         crew_there = np.bincount(self.crew_resource, there)[self.crew_resource]
         return self.weights * np.maximum(0.0, crowd - crew_there / self.customers[self.crew])
 
     def hold_seconds(self, speeds: _Floats, step_seconds: _Floats) -> _Floats:
-        """Return for each resource how long to hold up each unit to make steps twice as long (Newton)."""
+        """Return for each resource the hold of a unit that would double the length of steps (Newton)."""
         asked = speeds[self.crew] * self.units
         slope = np.bincount(
             self.resource, asked * self.units / step_seconds[self.crew], minlength=len(self.rates)

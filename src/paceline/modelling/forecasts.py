@@ -1,4 +1,4 @@
-"""What another layout of a job brings, as a multiple of what was measured of it."""
+"""Forecasts: the speed of another layout of a job, as a multiple of its measured speed."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.predictions import Speed
 
-#: Standard deviation of what the model itself misses of another layout, as a share: of the layouts of the
-#: benchmark `prediction` nine tenths were missed by less than 0.17 to 0.23, whose larger is 1.64 of them.
+#: Standard deviation of the model's own error for another layout, as a share. In the benchmark `prediction`
+#: the error was below 0.17 to 0.23 for nine tenths of the layouts; 0.23 is 1.64 standard deviations.
 MODEL_SPREAD = 0.14
-#: What is less is within the noise of a run.
+#: A smaller factor is within the noise of a run.
 WORTH = 1.1
-#: The interval has so much of what is likely.
+#: The probability that the interval covers.
 CONFIDENCE = 0.9
 _DRAWS = 100
 _SEED = 0
-#: By so much of its logarithm a cost is moved to see what the speed makes of it.
+#: The change of a cost's logarithm by which the slope of the speed is found.
 _MOVE = 0.05
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """What is to be expected of a layout.
+    """The expected speed of another layout.
 
     Attributes:
-        now: the layout that was measured, as the model sees it.
-        then: the other one.
-        examples_per_second: measured of the first.
-        times: how many times as fast the other is.
-        low, high: between which that lies, with `CONFIDENCE`.
-        cores_now, cores_then: that are asked for; None: some are not limited.
-        untold: the costs that the run does not tell: what is assumed of them widens the interval.
+        now: the predicted speed of the measured layout.
+        then: the predicted speed of the other layout.
+        examples_per_second: the measured speed of the measured layout.
+        times: how many times as fast the other layout is.
+        low, high: the interval of ``times``, with `CONFIDENCE`.
+        cores_now, cores_then: the cores that each layout asks for; None: some are not limited.
+        untold: the costs that the run does not determine; their assumed uncertainty widens the interval.
     """
 
     now: Speed
@@ -55,17 +55,17 @@ class Forecast:
 
     @property
     def then_examples_per_second(self) -> float:
-        """Return the speed that is to be expected."""
+        """Return the expected examples a second of the other layout."""
         return self.examples_per_second * self.times
 
     @property
     def core_hours(self) -> float | None:
-        """Return what a million examples take now of the cores that are asked for; None: not limited."""
+        """Return the core hours for a million examples now; None: some cores are not limited."""
         return _core_hours(self.cores_now, self.examples_per_second)
 
     @property
     def then_core_hours(self) -> float | None:
-        """Return what they are to be expected to take then."""
+        """Return the expected core hours for a million examples with the other layout."""
         return _core_hours(self.cores_then, self.then_examples_per_second)
 
 
@@ -74,16 +74,16 @@ def _core_hours(cores: float | None, examples_per_second: float) -> float | None
 
 
 def knee(forecasts: Sequence[Forecast]) -> int:
-    """Return the place from which on no further one is faster by `WORTH`, of layouts that grow."""
+    """Return the index of the first layout that no later one beats by `WORTH`; the layouts grow in size."""
     speeds = [each.times for each in forecasts]
     return next(place for place, speed in enumerate(speeds) if max(speeds[place:]) < WORTH * speed)
 
 
 def forecast(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout) -> Forecast:
-    """Return what to expect of another layout of a job that was measured.
+    """Return the expected speed of another layout of a measured job.
 
-    The speed is what was measured, times what the model says of both: so what it misses of the first does not
-    count. The interval comes from what the runs leave open of the costs, and from what the model misses.
+    It is the measured speed times the ratio of the two predictions, so the model's error for the measured
+    layout cancels. The interval comes from the uncertainty of the costs and from the error of the model.
     """
     now, then = (predictions.speed(each, calibration.costs) for each in (measured.layout, layout))
     likely = _likely(calibration, measured.layout)
@@ -97,10 +97,10 @@ def forecast(measured: MeasuredRun, calibration: Calibration, layout: ModelLayou
 
 
 def sketch(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout) -> Forecast:
-    """Return what `forecast` does, ten times as quickly: for a point among many of a curve.
+    """Return the same as `forecast` ten times as quickly, for one of many points of a curve.
 
-    The interval is that of a normal distribution, as if the logarithm of the speed depended on those of the
-    costs as on a straight line.
+    The interval is that of a normal distribution: it takes the logarithm of the speed as a linear function of
+    the logarithms of the costs.
     """
     now, then = (_speed(each, calibration.costs) for each in (measured.layout, layout))
     times = then.steps_per_second / now.steps_per_second
@@ -141,9 +141,9 @@ def _speed(layout: ModelLayout, costs: Costs) -> Speed:
 
 @functools.lru_cache(maxsize=256)
 def _slopes(calibration: Calibration, layout: ModelLayout) -> tuple[float, ...]:
-    """Return by how much the logarithm of a layout's speed moves with that of each cost.
+    """Return the derivative of the logarithm of a layout's speed by the logarithm of each cost.
 
-    A caller that moves along a curve asks for the same points again.
+    Results are cached, as a caller that moves along a curve asks for the same points again.
     """
     costs = calibration.costs
     begin = math.log(_speed(layout, costs).steps_per_second)
@@ -154,9 +154,9 @@ def _slopes(calibration: Calibration, layout: ModelLayout) -> tuple[float, ...]:
 
 @functools.lru_cache(maxsize=8)
 def _likely(calibration: Calibration, layout: ModelLayout) -> list[tuple[Costs, float]]:
-    """Return costs as likely as the runs leave them, each with the logarithm of a layout's speed.
+    """Return random costs from the distribution that the runs leave, each with the log of a layout's speed.
 
-    Many others are held against the same layout: so the last ones are kept.
+    Results are cached, as many other layouts are compared with the same one.
     """
     drawn = calibration.draws(_DRAWS, seed=_SEED)
     speeds = predictions.speeds([(layout, each) for each in drawn])

@@ -1,4 +1,4 @@
-"""What of a job decides its speed: how many replicas, with which cores, where, and what they exchange."""
+"""The properties of a job that decide its speed: its replicas, their cores and hosts, and their traffic."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class ParameterServer:
     """A parameter server.
 
     Attributes:
-        cores: of its own quota; None: it has none.
-        host: the name of its emulated host; None: none is emulated.
-        step_bytes: pulled and pushed in a step of one trainer, both ways together.
-        step_rows: of tables that are looked up in such a step, and updated.
-        whole_bytes: of tables of which an update takes all rows, in each such step.
+        cores: the cores of its own quota; None: it has no quota.
+        host: the name of its emulated host; None: it has none.
+        step_bytes: bytes pulled and pushed in a step of one trainer, both ways together.
+        step_rows: rows of tables that are looked up and updated in a step of one trainer.
+        whole_bytes: bytes of the tables that each step of a trainer updates in all rows.
     """
 
     cores: float | None
@@ -34,9 +34,9 @@ class Trainers:
     """Trainers that are alike and on the same host.
 
     Attributes:
-        replicas: which, at least one.
-        cores: of each one's own quota; None: it has none.
-        host: the name of their emulated host; None: none is emulated.
+        replicas: the trainers, at least one.
+        cores: the cores of the quota that each has for itself; None: they have no quota.
+        host: the name of their emulated host; None: they have none.
     """
 
     replicas: tuple[ReplicaId, ...]
@@ -45,28 +45,28 @@ class Trainers:
 
     @property
     def count(self) -> int:
-        """Return how many they are."""
+        """Return the number of trainers."""
         return len(self.replicas)
 
     @property
     def name(self) -> str:
-        """Return what people call them."""
+        """Return the name shown to users."""
         return "trainers" if self.host is None else f"trainers on {self.host}"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ModelLayout:
-    """A job as a model needs it.
+    """A job as the model needs it.
 
     Attributes:
-        servers: in the order of their index.
-        trainers: all of them, by host.
-        hosts: that are emulated.
-        machine_cores: that all hosts share; None: each host is a machine.
+        servers: the parameter servers, in the order of their index.
+        trainers: all trainers, grouped by cores and host.
+        hosts: the emulated hosts.
+        machine_cores: the cores that all hosts share; None: each host is a machine of its own.
         batch_size: examples in a step.
-        steps_in_flight: of each trainer.
-        input_steps_per_second: for which the input of each trainer brings batches, at most; None: for more
-            than trainers ask for.
+        steps_in_flight: the steps that each trainer has under way at once.
+        input_steps_per_second: the most batches a second that the input of each trainer delivers; None: the
+            input delivers more than its trainer asks for.
     """
 
     servers: tuple[ParameterServer, ...]
@@ -79,12 +79,12 @@ class ModelLayout:
 
     @property
     def trainer_count(self) -> int:
-        """Return how many trainers there are."""
+        """Return the number of trainers."""
         return sum(each.count for each in self.trainers)
 
     @property
     def asked_cores(self) -> float | None:
-        """Return the cores that replicas, or else their hosts, are given; None: some are not limited."""
+        """Return the sum of the limits of replicas, or else of their hosts; None: a replica has neither."""
         limits = {host.name: host.cpu_cores for host in self.hosts}
         replicas = [(1, each.cores, each.host) for each in self.servers]
         replicas += [(each.count, each.cores, each.host) for each in self.trainers]
@@ -110,13 +110,13 @@ def layout(
 
     Args:
         spec: the job.
-        plan: what lies on which parameter server, with the traffic of each variable.
-        hosts: the emulated host of each replica, where there are any.
+        plan: which parameter server holds which shard, with the traffic of each variable.
+        hosts: the emulated host of each replica that has one.
         machine_cores: see `ModelLayout`.
         batch_size: examples in a step.
-        steps_in_flight: of each trainer.
+        steps_in_flight: the steps that each trainer has under way at once.
         input_steps_per_second: see `ModelLayout`.
-        updated_whole: the tables of which an update takes all rows.
+        updated_whole: the tables that each update changes in all rows.
 
     Raises:
         ValueError: the plan is for another number of servers, or its traffic was not measured.

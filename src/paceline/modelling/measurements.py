@@ -1,6 +1,6 @@
-"""What a simulated job would have been measured to do: the samples and step reports of a real one.
+"""Measurements of a simulated job: the samples and step reports that a real job would give.
 
-Cores and bytes of a step count when it ends. What a simulation does not know, as memory, is not measured.
+The cores and bytes of a step count when it ends. What a simulation does not know, such as memory, is None.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ def measurements(
     """Return a sample of each replica and a report of each trainer for every second, in the order of time.
 
     Args:
-        layout: of the job.
-        costs: of its steps.
-        done: what happened.
-        start_at: when it began (Unix seconds).
+        layout: the layout of the job.
+        costs: the costs of its steps.
+        done: the simulation.
+        start_at: when the job began (Unix seconds).
     """
     seconds = math.floor(done.seconds)
     steps = dict(_steps(layout, done, seconds))
@@ -53,7 +53,7 @@ def measurements(
 
 
 def _steps(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Counts]]:
-    """Yield the steps that each trainer ended in each second."""
+    """Yield the number of steps that each trainer ended in each second."""
     for trainers, crew in zip(layout.trainers, done.step_ends, strict=True):
         for replica, ends in zip(trainers.replicas, crew, strict=True):
             counts, _ = np.histogram(ends, bins=seconds, range=(0, seconds))
@@ -61,14 +61,14 @@ def _steps(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple
 
 
 def _efforts(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
-    """Yield how many usual steps each trainer computed in each second."""
+    """Yield the computing of each trainer in each second, in ordinary steps."""
     for trainers, ends, efforts in zip(layout.trainers, done.step_ends, done.efforts, strict=True):
         for replica, own_ends, own in zip(trainers.replicas, ends, efforts, strict=True):
             yield replica, np.histogram(own_ends, bins=seconds, range=(0, seconds), weights=own)[0]
 
 
 def _waits(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
-    """Yield how much of each second each trainer waited for a batch: the first phase, where inputs bind."""
+    """Yield the part of each second that each trainer waited for a batch: the first phase, if input binds."""
     for trainers, crew in zip(layout.trainers, done.first_phases, strict=True):
         for replica, spans in zip(trainers.replicas, crew, strict=True):
             if layout.input_steps_per_second is None or not spans:
@@ -79,7 +79,7 @@ def _waits(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple
 
 
 def _passed(moments: _Floats, seconds: int) -> _Floats:
-    """Return at each second how long ago all moments before it are, together."""
+    """Return for each second the sum of the times that have passed since all earlier moments."""
     moments = np.sort(moments)
     at = np.arange(seconds + 1.0)
     count = np.searchsorted(moments, at)
@@ -95,7 +95,7 @@ def _samples(
     limit: float | None,
     start_at: float,
 ) -> Iterator[Sample]:
-    """Yield samples of a replica that moves so many bytes either way for each step."""
+    """Yield the samples of a replica that moves ``step_bytes`` in each direction for each step."""
     rows = zip(steps.tolist(), used_cores.tolist(), strict=True)
     for second, (count, cores) in enumerate(rows):
         yield Sample(

@@ -1,4 +1,4 @@
-"""The speed of a layout, and what binds it."""
+"""The predicted speed of a layout, and the resource that binds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paceline.modelling.costs import Costs
 from paceline.modelling.flows import Flow
 from paceline.modelling.layouts import ModelLayout
 
-#: What binds where no resource does.
+#: The words for what binds if no resource does.
 NOTHING_BINDS = "the trainers themselves"
 
 
@@ -19,11 +19,11 @@ class Speed:
     """How fast a layout trains.
 
     Attributes:
-        steps_per_second: of all trainers.
-        examples_per_second: of all trainers.
-        uses: share that is used of each resource, by its name.
-        trainer_cores: used by all trainers together.
-        server_cores: used by each parameter server.
+        steps_per_second: steps of all trainers together.
+        examples_per_second: examples of all trainers together.
+        uses: the share of each resource that is used, by its name.
+        trainer_cores: cores used by all trainers together.
+        server_cores: cores used by each parameter server.
     """
 
     steps_per_second: float
@@ -34,17 +34,17 @@ class Speed:
 
     @property
     def binds(self) -> str | None:
-        """Return the resource that is used most; None: there is none."""
+        """Return the most used resource; None: there is none."""
         return flows.most_used(self.uses)
 
 
 def speed(layout: ModelLayout, given: Costs) -> Speed:
-    """Return how fast a layout trains with such costs."""
+    """Return how fast a layout trains with these costs."""
     return speeds([(layout, given)])[0]
 
 
 def speeds(cases: Sequence[tuple[ModelLayout, Costs]]) -> list[Speed]:
-    """Return how fast each layout trains with its costs; hundreds at once take little longer than one."""
+    """Return how fast each layout trains with its costs; hundreds together take little longer than one."""
     found = flows.flows([costs.network(layout, given) for layout, given in cases])
     return [_speed(layout, given, each) for (layout, given), each in zip(cases, found, strict=True)]
 

@@ -1,14 +1,14 @@
-"""What a job is where only its speed matters: crews of trainers, and the resources that steps draw on.
+"""A job reduced to what decides its speed: groups of trainers, and the resources that their steps draw on.
 
-A step is what its trainer does alone, then one phase after the other. In a phase a trainer makes all of its
-visits at once, one to each parameter server for instance, and waits for the last of them. A visit draws on
-all of its resources at once: the bytes of an answer flow through both links while the server works on the
-rest, so a visit takes as long as the slowest of them.
+A step begins with the time that its trainer spends alone, followed by one phase after the other. In a phase
+a trainer makes all its visits at once, for instance one to each parameter server, and waits for the last. A
+visit draws on all its resources at once: the bytes of an answer flow through both links while the server
+works on the rest. A visit therefore takes as long as the slowest of its resources.
 
-Every resource is a token bucket. It refills with its rate up to its burst, and who draws more than is there
-waits for the rest. A CPU quota is one, that the kernel fills every 100 ms (``scheduler/sched-bwc``), and so
-is a link that is shaped by ``tbf``. With a burst of 0 it is what serves all in turn at its rate: cores that
-processes share, a link as it is.
+Every resource is a token bucket. It refills at its rate up to its burst, and a visit that draws more than is
+there waits for the rest. A CPU quota is a token bucket that the kernel fills every 100 ms
+(``scheduler/sched-bwc``); a link shaped by ``tbf`` is another. A bucket with a burst of 0 serves all visits
+in turn at its rate: cores that processes share, or an unshaped link.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from collections.abc import Collection, Mapping, Sequence
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """Something that trainers share. Units are seconds of a core, or bytes.
+    """Something that trainers draw on. Its units are core seconds, bytes or batches.
 
     Attributes:
-        name: as people call it.
+        name: the name shown to users.
         rate: units a second, above 0.
-        peak: units a second that one visit alone can draw: 1 core of several, for one thread.
-        burst: units that are there at once after a rest.
-        copies: how many of the like there are, over which the trainers of a crew are spread in turn: each has
-            one of its own if there are as many of both.
+        peak: the most units a second that a single visit can draw: 1 of several cores, for one thread.
+        burst: units that are available at once after a rest.
+        copies: the number of equal copies. The trainers of a group are spread over them in turn, so each
+            trainer has its own copy if there are as many copies as trainers.
     """
 
     name: str
@@ -49,13 +49,14 @@ class TrainerGroup:
     """Trainers that are alike.
 
     Attributes:
-        name: as people call it.
-        trainers: how many, at least 1.
-        steps_in_flight: that each of them has at once.
-        own_seconds: of a step in which its trainer draws on nothing that is limited.
-        phases: of a step, one after the other; each of visits side by side, each of them the units that it
-            draws on resources, by their names.
-        computes_in: the phase in which its trainer computes: a slow one takes longer there; None: in none.
+        name: the name shown to users.
+        trainers: the number of trainers, at least 1.
+        steps_in_flight: the number of steps that each trainer has under way at once.
+        own_seconds: the part of a step in which its trainer draws on no limited resource.
+        phases: the phases of a step, one after the other. A phase consists of visits made side by side, and
+            a visit maps the names of resources to the units that it draws.
+        computes_in: the index of the phase in which the trainer computes, where a slow trainer takes longer;
+            None: no phase.
     """
 
     name: str
@@ -75,10 +76,10 @@ class TrainerGroup:
             raise ValueError(f"{self.name}: a step takes no time")
 
     def check(self, names: Collection[str]) -> None:
-        """Check that all that it draws on is there.
+        """Check that every resource that a step draws on exists.
 
         Raises:
-            ValueError: something is not.
+            ValueError: a resource is missing.
         """
         asked = {name for phase in self.phases for visit in phase for name in visit}
         if missing := sorted(asked.difference(names)):
@@ -86,7 +87,7 @@ class TrainerGroup:
 
 
 def drawn_by(phase: Sequence[Mapping[str, float]]) -> dict[str, tuple[float, float]]:
-    """Return by resource the units that all visits of a phase draw, and the most that one of them does."""
+    """Return for each resource the units that all visits of a phase draw, and those of the largest visit."""
     found: dict[str, tuple[float, float]] = {}
     for visit in phase:
         for name, units in visit.items():

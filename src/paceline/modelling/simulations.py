@@ -1,7 +1,7 @@
-"""A job step by step: what each trainer and each resource does at which second.
+"""A simulation of a job step by step: what each trainer and each resource does at which second.
 
-Event-driven and flow-level: an event is the start of a phase of a step, and says at once when each of its
-visits will be served, in the order in which they are asked for. The same seed gives the same run.
+It is event-driven, at the level of flows. An event is the start of a phase of a step; it determines at once
+when each visit of the phase will be served, in the order of arrival. The same seed gives the same run.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ _Floats = npt.NDArray[np.float64]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """Something that happens: from then on a resource, or the trainers of a crew, are so many times as fast.
+    """A change of speed: from then on a resource, or the trainers of a group, are ``times`` as fast.
 
     Attributes:
         at: seconds from the start.
-        of: name of the resource or of the crew.
-        times: 0: it stands still; a slow trainer computes longer. What is under way when a resource changes
-            is served at its old speed.
-        member: which trainer of the crew, or which copy of the resource; None: all.
+        of: the name of the resource or of the group.
+        times: the factor; 0 stops it. A slow trainer computes longer. A visit that is under way when a
+            resource changes is served at the old speed.
+        member: the index of the trainer in the group, or of the copy of the resource; None: all of them.
     """
 
     at: float
@@ -40,13 +40,13 @@ class Incident:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """What happened.
+    """The result of a simulation.
 
     Attributes:
-        seconds: how long it took.
-        step_ends: by crew and by trainer of it, when each step ended, in order.
-        efforts: of each of these steps, how many times as long as usual its trainer computed.
-        first_phases: by crew and by trainer, from when until when each step was in its first phase.
+        seconds: the simulated time.
+        step_ends: by group and trainer, when each step ended, in order.
+        efforts: by group and trainer, how many times as long as usual the trainer computed for each step.
+        first_phases: by group and trainer, the start and the end of the first phase of each step.
     """
 
     seconds: float
@@ -55,7 +55,7 @@ class Simulated:
     first_phases: tuple[tuple[tuple[tuple[float, float], ...], ...], ...]
 
     def steps_per_second(self, *, after_seconds: float = 0.0) -> float:
-        """Return the throughput of all trainers from a moment on."""
+        """Return the steps a second of all trainers from a moment on."""
         ends = [end for crew in self.step_ends for own in crew for end in own if end > after_seconds]
         return len(ends) / max(self.seconds - after_seconds, 1e-12)
 
@@ -70,20 +70,20 @@ def simulate(
     variation: float = 0.0,
     changes: Sequence[Incident] = (),
 ) -> Simulated:
-    """Run crews until a moment, or until they have made so many steps together.
+    """Simulate groups of trainers until a moment, or until they have made a number of steps together.
 
     Args:
-        resources: what steps draw on.
-        crews: who makes them.
-        seed: of all that is left to chance.
-        seconds: when it ends at the latest.
-        steps: of all trainers; None: as many as there is time for.
-        variation: standard deviation of what a trainer does alone, and of the units of each of its phases,
-            as a share of them (gamma distributed).
-        changes: what happens meanwhile.
+        resources: the resources that steps draw on.
+        crews: the groups of trainers.
+        seed: the seed of all random numbers.
+        seconds: the latest end.
+        steps: the number of steps of all trainers together; None: as many as the time allows.
+        variation: standard deviation of the time that a trainer spends alone in a step, and of the units of
+            each phase, as a share of them (gamma distributed).
+        changes: changes of speed on the way.
 
     Raises:
-        ValueError: neither seconds nor steps end it; or it draws on, or changes, what is not there.
+        ValueError: neither seconds nor steps end it, or a step or a change names something unknown.
     """
     if steps is None and not math.isfinite(seconds):
         raise ValueError("a simulation ends after some seconds, or after some steps")
@@ -94,7 +94,7 @@ def simulate(
 
 
 class _Phase:
-    """The draws of a phase as arrays, one of each resource."""
+    """The draws of a phase as arrays with one entry for each resource."""
 
     def __init__(
         self, drawn: Mapping[str, tuple[float, float]], names: Mapping[str, tuple[int, int]], peaks: _Floats
@@ -105,13 +105,13 @@ class _Phase:
         self._is_shared = bool((self._copies == 1).all())
 
     def places(self, trainer: int) -> npt.NDArray[np.intp]:
-        """Return the resources of a trainer."""
+        """Return the indices of the resources, or copies of them, that a trainer draws on."""
         found: npt.NDArray[np.intp] = self._firsts
         return found if self._is_shared else found + trainer % self._copies
 
 
 class _Run:
-    """A simulation under way. The debt of a token bucket is how far it is below its burst."""
+    """A simulation under way. The debt of a token bucket is how many units it is below its burst."""
 
     def __init__(
         self, resources: Sequence[Resource], crews: Sequence[TrainerGroup], *, seed: int, variation: float
@@ -120,7 +120,7 @@ class _Run:
         self._variation = variation
         copies = [each.copies for each in resources]
         firsts = [0, *itertools.accumulate(copies)]
-        #: The place of the first copy of each resource, and how many there are.
+        #: The index of the first copy of each resource, and the number of copies.
         self._names = {
             each.name: (first, each.copies) for each, first in zip(resources, firsts, strict=False)
         }
@@ -143,7 +143,7 @@ class _Run:
         ]
         self._events: list[tuple[float, int, int, int, int]] = []
         self._changes: list[Incident] = []
-        #: Who stands still, and since when: before its next step, or before a phase of it.
+        #: The steps that stand still: group, trainer, phase (None: before the step), and since when.
         self._held: list[tuple[int, int, int | None, float]] = []
         self._order = 0
         self._steps = 0
@@ -159,7 +159,7 @@ class _Run:
         return [_Phase(each, self._names, self._peaks) for each in drawn if each]
 
     def schedule(self, changes: Sequence[Incident]) -> None:
-        """Take note of what will happen."""
+        """Record the changes to come."""
         for each in changes:
             crew, (_, copies) = self._crews.get(each.of), self._names.get(each.of, (0, 0))
             count = copies if crew is None else len(self._times[crew])
@@ -170,7 +170,7 @@ class _Run:
         self._changes = sorted(changes, key=lambda each: each.at, reverse=True)
 
     def until(self, seconds: float, steps: float) -> None:
-        """Go on until a moment, or a number of steps."""
+        """Continue until a moment, or until a number of steps is made."""
         while self._steps < steps:
             at = self._events[0][0] if self._events else math.inf
             if self._changes and self._changes[-1].at <= min(at, seconds):
@@ -189,7 +189,7 @@ class _Run:
                 self._begin(crew, trainer, at)
 
     def _begin(self, crew: int, trainer: int, at: float) -> None:
-        """Start a step: first what its trainer does alone."""
+        """Start a step with the time that its trainer spends alone."""
         if self._times[crew][trainer] == 0:
             self._held.append((crew, trainer, None, at))
             return
@@ -197,7 +197,7 @@ class _Run:
         self._push(at + own * self._varied(), crew, trainer, 0)
 
     def _varied(self) -> float:
-        """Return how many times as much as on average something is."""
+        """Return a random factor with mean 1."""
         if not self._variation:
             return 1.0
         shape = 1 / self._variation**2
@@ -208,7 +208,7 @@ class _Run:
         heapq.heappush(self._events, (at, self._order, crew, trainer, phase))
 
     def _visit(self, crew: int, trainer: int, number: int, at: float) -> None:
-        """Make all visits of a phase; the next one starts when the last of them has been served."""
+        """Make all visits of a phase; the next phase starts when the last visit has been served."""
         phase = self._phases[crew][number]
         places = phase.places(trainer)
         rates = self._rates[places]
@@ -254,7 +254,7 @@ class _Run:
             self._push(change.at, number, trainer, phase)
 
     def result(self, seconds: float) -> Simulated:
-        """Return what happened so far."""
+        """Return the result so far."""
         return Simulated(
             seconds=seconds if math.isfinite(seconds) else self._last,
             step_ends=tuple(tuple(tuple(own) for own in crew) for crew in self._ends),

@@ -1,1 +1,1 @@
-"""What binds a job that runs, by experiment: what to cut next, and what the cuts say; no I/O, no clock."""
+"""What binds a running job, by experiment: what a probe cuts next, and what cuts show; no I/O, no clock."""

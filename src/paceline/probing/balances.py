@@ -1,9 +1,9 @@
-"""Cores moved within a job: from replicas that do not need them to those that bind.
+"""Balancing of a job's cores: they move from replicas that do not need them to replicas that bind.
 
-One round is one probe and one set of changes, each small: a replica gets at most half as much again, and
-none gets less than it uses, with some to spare. Where nothing binds for sure, or what could be moved would
-bring next to nothing, all stays as it is. So rounds do not undo each other: what was given because it binds
-is taken only when it rests.
+One round is one probe and one set of small changes: a replica gets at most half as much again, and no replica
+gets less than it uses plus a margin. Nothing changes if nothing binds for sure, or if the cores that could be
+moved would bring next to nothing. So rounds do not undo each other: cores that a replica was given because it
+binds are taken back only when it rests.
 """
 
 from __future__ import annotations
@@ -18,19 +18,20 @@ from paceline.model.measures.probes import Elasticity, PartVerdict
 from paceline.model.roles import ReplicaId
 from paceline.probing import raises, sayings
 
-#: A replica gets at most so many times what it has, in one round.
+#: The largest factor on the cores of a replica in one round.
 MOST_RAISE = sayings.RAISE
-#: One that rests keeps so many times what it uses, and gives at most so much of what it has, in one round.
+#: A replica that rests keeps at least `SPARE` times the cores that it uses, and gives at most `MOST_GIVEN` of
+#: its cores in one round.
 SPARE, MOST_GIVEN = 1.3, 0.3
-#: What promises less is not done.
+#: Changes with a smaller predicted speed-up are not made.
 LEAST_GAIN = 1.05
-#: Cores are moved in steps of so much.
+#: Cores are moved in steps of this size.
 STEP_CORES = 0.01
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Move:
-    """Other cores for a replica, and why."""
+    """A change of a replica's cores, and the reason."""
 
     replica: ReplicaId
     before: float
@@ -39,20 +40,19 @@ class Move:
 
     @property
     def text(self) -> str:
-        """Return it for people: ``ps-0: 500m -> 750m CPU (it binds)``."""
+        """Return the change for users: ``ps-0: 500m -> 750m CPU (it binds)``."""
         had, has = (quantities.quantity_cores(each) for each in (self.before, self.after))
         return f"{self.replica}: {had} -> {has} CPU ({self.why})"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Balance:
-    """What one round changes.
+    """The changes of one round.
 
     Attributes:
-        moves: empty: nothing.
-        why: in a sentence.
-        times: how many times as fast the job is foretold to be, between the second and the third with 95 %;
-            None: nothing is changed.
+        moves: the changes; empty: nothing is changed.
+        why: the reason, in a sentence.
+        times: the predicted speed-up, and its interval of 95 %; None: nothing is changed.
     """
 
     moves: tuple[Move, ...]
@@ -67,9 +67,9 @@ def balance(
 
     Args:
         spec: the job as it is.
-        scale: within what.
-        found: what the probe says of parts.
-        used: cores that each replica uses; one of which that is not known gives nothing.
+        scale: the limits of its autoscaling.
+        found: the elasticities that the probe found.
+        used: the cores that each replica uses; a replica without a value gives no cores.
     """
     by_replica = _by_replica(found)
     scaled = {
@@ -118,7 +118,7 @@ def balance(
 
 
 def _by_replica(found: Sequence[Elasticity]) -> dict[ReplicaId, Elasticity]:
-    """Return what is known of each replica's cores; of one that is in several parts, of the smallest."""
+    """Return the elasticity to each replica's cores, from the smallest part that contains the replica."""
     known: dict[ReplicaId, Elasticity] = {}
     for each in sorted(found, key=lambda each: -len(each.part.targets)):
         if each.part.knob is Knob.CPU:
@@ -127,7 +127,7 @@ def _by_replica(found: Sequence[Elasticity]) -> dict[ReplicaId, Elasticity]:
 
 
 def _spare(cores: float, used: float | None, least: float) -> float:
-    """Return what a replica that rests can give."""
+    """Return the cores that a resting replica can give."""
     if used is None:
         return 0.0
     kept = max(least, used * SPARE, cores * (1 - MOST_GIVEN))
@@ -135,7 +135,7 @@ def _spare(cores: float, used: float | None, least: float) -> float:
 
 
 def _taken(spare: Mapping[ReplicaId, float], wanted: float) -> dict[ReplicaId, float]:
-    """Take from each as much as it has more than the others."""
+    """Return the cores that each replica gives, in proportion to what it can spare."""
     there = sum(spare.values())
     share = min(1.0, wanted / there) if there > 0 else 0.0
     return {each: _stepped(less * share, up=True) for each, less in spare.items()}

@@ -1,9 +1,9 @@
-"""From cuts to elasticities, each with an interval.
+"""Elasticities with intervals, estimated from cuts.
 
-A cut says ln(rate / base) / ln(factor). What its noise is follows from all that was measured: from cuts of
-the same part, which should say the same, and from baselines, each of which should be what its neighbours are.
-Both are differences of one window to the mean of the two beside it, so one standard deviation holds for both:
-pooled, with Student's t for as many differences as there are.
+The elasticity by one cut is ln(rate / base) / ln(factor). The noise follows from all measurements: from cuts
+of the same part, which should agree, and from baselines, each of which should equal its neighbours. Both are
+differences between a window and the mean of the two windows beside it, so one standard deviation holds for
+both. It is pooled, with Student's t for the number of differences.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from paceline.model import deviations
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.measures.probes import Cut, CutPart, Elasticity
 
-#: No rate is known better than this: reports come once a second or so, and windows are a few seconds.
+#: No rate is known more exactly: reports come about once a second, and windows are a few seconds long.
 LEAST_NOISE = 0.005
-#: The median of the size of a normal deviate, in standard deviations.
+#: The median of the absolute value of a normal deviate, in standard deviations.
 _MEDIAN = 0.6745
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PartEstimates:
-    """What is known of parts.
+    """The results of all cuts so far.
 
     Attributes:
-        elasticities: of the parts that were cut, and of those of them that felt it, or did not.
-        felt: of each part that was cut the targets that felt it, where that can be seen.
-        below_limit: replicas whose cores were cut, and that never used all that they have.
+        elasticities: the elasticities of the parts that were cut, and of their targets that the cuts held
+            back, or did not hold back.
+        felt: for each part that was cut, the targets that the cuts held back, if that can be seen.
+        below_limit: replicas whose cores were cut although they never used all their cores.
     """
 
     elasticities: Mapping[CutPart, Elasticity] = dataclasses.field(default_factory=dict)
@@ -38,9 +39,9 @@ class PartEstimates:
     below_limit: frozenset[str] = frozenset()
 
     def inferred(self, whole: Elasticity, others: Sequence[Elasticity], part: CutPart) -> Elasticity:
-        """Return the elasticity of the one part of a whole that was not cut: what the others leave of it.
+        """Return the elasticity of the only part of a whole that was not cut: the whole minus the others.
 
-        The rate as a function of all shares is as smooth as the job lets it be, so elasticities add up.
+        The rate is taken as a smooth function of all shares, so elasticities add up.
         """
         value = whole.value - sum(each.value for each in others)
         half = math.hypot(*((each.high - each.low) / 2 for each in (whole, *others)))
@@ -55,15 +56,15 @@ class PartEstimates:
 
 
 def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> PartEstimates:
-    """Return what cuts say of parts.
+    """Return what cuts show about parts.
 
-    A cut that some targets did not feel is a cut of the others alone; one that none has felt says that the
-    part decides nothing, whatever the rate did meanwhile. A part that does not use all that it has costs
-    something when that is cut by more than it can spare; it does not bind.
+    A cut that did not hold back some targets is a cut of the others alone. A cut that held back no target
+    shows that the part decides nothing, whatever the rate did meanwhile. A part that does not use all its
+    resources does not bind, even if a cut by more than it can spare costs something.
 
     Args:
-        cuts: all that were made.
-        baselines: rates of the windows between them, in the order of time.
+        cuts: all cuts that were made.
+        baselines: the rates of the windows between them, in the order of time.
     """
     felt: dict[CutPart, tuple[str, ...]] = {}
     for cut in cuts:
@@ -96,7 +97,7 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> PartEstimates:
 
 
 def _below_limit(cuts: Sequence[Cut]) -> frozenset[str]:
-    """Return the replicas whose cores were cut, and of which each cut saw that they do not use all."""
+    """Return the replicas whose cores were cut, and that did not use all their cores at any of these cuts."""
     own = [cut for cut in cuts if cut.part.knob is Knob.CPU]
     at_limit = {name for cut in own for name in (cut.part.targets if cut.at_limit is None else cut.at_limit)}
     return frozenset(name for cut in own for name in cut.part.targets if name not in at_limit)
@@ -115,7 +116,7 @@ def _nothing(part: CutPart, cuts: int) -> Elasticity:
 
 
 def _elasticity(part: CutPart, cuts: Sequence[Cut], deviation: float, quantile: float) -> Elasticity:
-    """Weigh each cut by how deep it was: ln(factor) is what its noise is divided by (least squares)."""
+    """Return the least-squares elasticity of cuts; deep cuts count more: noise is divided by ln(factor)."""
     depths = [math.log(cut.factor) for cut in cuts]
     costs = [math.log(cut.rate / cut.base) for cut in cuts]
     weight = sum(depth**2 for depth in depths)
@@ -125,10 +126,10 @@ def _elasticity(part: CutPart, cuts: Sequence[Cut], deviation: float, quantile: 
 
 
 def noise(cuts: Sequence[Cut], baselines: Sequence[float]) -> tuple[float, int]:
-    """Return the standard deviation of a window beside the mean of its neighbours, and degrees of freedom.
+    """Return the standard deviation of a window from the mean of its neighbours, and the degrees of freedom.
 
-    Of baselines it is taken by the median, for a job may just have begun, or have saved meanwhile. Each is in
-    up to three differences, so they count for half as many.
+    For baselines it comes from the median, as a job may just have begun, or have saved meanwhile. Each
+    baseline is in up to three differences, so they count as half as many degrees of freedom.
     """
     sizes = [abs(difference) for difference in _second_differences(baselines)]
     degrees = len(sizes) // 2

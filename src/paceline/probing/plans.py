@@ -1,8 +1,8 @@
-"""What a probe cuts next, and when it has seen enough.
+"""The plan of a probe: what it cuts next, and when it has seen enough.
 
-Parts that are alike are cut together first. One that costs nothing is done, with all that is in it; one that
-costs something is cut apart: into singles where there are few, else into halves, until the replica is known
-that binds, or it is known that all of them do evenly.
+Parts that are alike are cut together first. If that costs nothing, the part and all within it are done. If it
+costs something, the part is divided: into single targets if they are few, else into halves, until the
+replica that binds is known, or it is known that all of them bind evenly.
 """
 
 from __future__ import annotations
@@ -14,32 +14,33 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from paceline.model.measures.probes import LEAST, Cut, CutPart, Elasticity, PartVerdict
 from paceline.probing.estimates import PartEstimates
 
-#: So many are cut one by one; more are halved.
+#: Up to this many targets are cut one by one; more are halved.
 FEW = 4
-#: Cuts of one part, at least where it binds, and at most.
+#: The fewest cuts of a part that binds, and the most cuts of any part.
 LEAST_CUTS, MOST_CUTS = 2, 4
-#: An elasticity is known well enough when its interval reaches so far to either side.
+#: An elasticity is known well enough when its interval reaches no farther to either side.
 HALF_WIDTH = 0.15
-#: A cut is as deep as it takes to know an elasticity to this standard deviation by it alone ...
+#: A cut is deep enough that it alone gives an elasticity with this standard deviation ...
 _DEVIATION = 0.1
-#: ... but within these: a shallower one drowns in noise, a deeper one is another job.
+#: ... but within these factors: a shallower cut drowns in noise, a deeper one makes the job another one.
+#: `FIRST` is used while the noise is not known.
 SHALLOW, DEEP, FIRST = 0.85, 0.6, 0.75
-#: A replica that uses less than that of what it has is not expected to bind.
+#: A replica that uses a smaller share of its resources is not expected to bind.
 USED = 0.5
-#: The noise of a window beside the mean of two others, over that of a window.
+#: The noise of the difference between a window and the mean of two others, over the noise of a window.
 _BESIDE = math.sqrt(1.5)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a probe is about.
+    """The parts that a probe examines.
 
     Attributes:
-        parts: what is cut first, in any order.
-        whole: of these, those that are not cut apart: each of their targets costs its own share of the rate.
-        shuffled: returns parts in an order that nothing depends on.
-        use: how much of what it has a part uses. Of the parts of one that binds those that use little are cut
-            first: they cost little, and what they leave is the others'.
+        parts: the parts that are cut first, in any order.
+        whole: the parts among these that are not divided: each target costs its own share of the rate.
+        shuffled: a function that returns parts in random order.
+        use: a function that returns the share of its resources that a part uses. Within a part that binds,
+            parts that use little are cut first: these cuts cost little, and the rest belongs to the others.
     """
 
     parts: Sequence[CutPart]
@@ -49,11 +50,11 @@ class Scope:
 
 
 def apart(part: CutPart, felt: tuple[str, ...] | None = None) -> tuple[CutPart, ...]:
-    """Return what a part is cut apart into; empty: it is a single one.
+    """Return the parts into which a part is divided; empty: it has a single target.
 
     Args:
         part: the part.
-        felt: the targets that have felt the cuts of it: these and the others are parts then; None: not seen.
+        felt: the targets that its cuts held back; these and the others are the parts then. None: not seen.
     """
     targets = part.targets
     if felt and felt != targets:
@@ -69,20 +70,21 @@ def apart(part: CutPart, felt: tuple[str, ...] | None = None) -> tuple[CutPart, 
 
 
 def factor(deviation: float, degrees: int) -> float:
-    """Return to what share a part is cut, by the noise of the rate (`estimates.noise`)."""
+    """Return the share to which a part is cut, from the noise of the rate (`estimates.noise`)."""
     if degrees < 1:
         return FIRST
     return min(SHALLOW, max(DEEP, math.exp(-deviation * _BESIDE / _DEVIATION)))
 
 
 def expected_cost(part: CutPart, factor: float, cuts: Sequence[Cut], use: float) -> float:
-    """Return by how much a rate is expected to be less while a part is cut: of one that was not cut, nothing.
+    """Return the expected loss of rate while a part is cut; 0 if no cut so far contained the part.
 
     Args:
-        part: that is to be cut.
-        factor: to what share of what it has.
-        cuts: that were made; a deeper one costs as much more.
-        use: how much of what it has the part uses.
+        part: the part that is to be cut.
+        factor: the share to which it is cut.
+        cuts: the cuts made so far; the cost is taken as proportional to the depth of a cut.
+        use: the share of its resources that the part uses; if it is small, the first cut is expected to cost
+            nothing.
     """
     costs = [
         (cut.base - cut.rate) * (1 - factor) / (1 - cut.factor)
@@ -94,18 +96,18 @@ def expected_cost(part: CutPart, factor: float, cuts: Sequence[Cut], use: float)
 
 
 def following(scope: Scope, known: PartEstimates) -> list[CutPart]:
-    """Return what may be cut next, the first one best; empty: nothing more has to be known."""
+    """Return the parts that may be cut next, the best first; empty: enough is known."""
     wanted = list(_wanted(scope, known))
     fresh = scope.shuffled([part for part in wanted if part not in known.elasticities])
     again = [part for part in wanted if part in known.elasticities]
     return [
         *sorted(fresh, key=lambda part: part not in scope.parts and scope.use(part)),
-        *sorted(again, key=lambda part: -_width(known, part)),  # First what is least well known.
+        *sorted(again, key=lambda part: -_width(known, part)),  # The least well known part comes first.
     ]
 
 
 def ends(scope: Scope, known: PartEstimates) -> Iterator[Elasticity]:
-    """Yield what is known of the parts that were not cut apart: the answer of a probe."""
+    """Yield the elasticities of the parts that were not divided: the answer of a probe."""
     for part in scope.parts:
         yield from _ends(scope, part, known)
 
@@ -134,7 +136,7 @@ def _ends(scope: Scope, part: CutPart, known: PartEstimates) -> Iterator[Elastic
 
 
 def _wanted(scope: Scope, known: PartEstimates) -> Iterator[CutPart]:
-    """Yield all parts of which more has to be known."""
+    """Yield all parts that need more cuts."""
     pending = list(scope.parts)
     while pending:
         part = pending.pop()
@@ -162,7 +164,7 @@ def _is_known_well(own: Elasticity) -> bool:
 
 
 def _is_cut_apart(scope: Scope, part: CutPart, known: PartEstimates) -> bool:
-    """Whether a part that was cut is looked into: it costs something, and not all in it cost the same."""
+    """Whether a part that was cut is divided: it costs something, and not all its targets cost the same."""
     own = known.elasticities[part]
     below = apart(part, known.felt.get(part))
     if not below or part in scope.whole:
@@ -174,7 +176,7 @@ def _is_cut_apart(scope: Scope, part: CutPart, known: PartEstimates) -> bool:
 
 
 def _is_even(below: Sequence[CutPart], known: PartEstimates) -> bool:
-    """Whether both halves of a part cost something, and neither more than the other."""
+    """Whether both halves of a part cost something, and neither clearly costs more than the other."""
     first, second = (known.elasticities.get(each) for each in below)
     if first is None or second is None:
         return False

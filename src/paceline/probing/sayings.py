@@ -1,4 +1,4 @@
-"""What a probe says in the end, for people."""
+"""The results of a probe in words for users."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from paceline.model.measures.probes import LEAST, Elasticity, PartVerdict, Probe
 from paceline.model.words import counted, listed
 from paceline.probing import raises
 
-#: What is said of a cut of this share, whatever cuts were made.
+#: The share for which costs are stated, whatever cuts were made.
 CUT = 0.7
-#: By so much more a part is foretold to bring something.
+#: The factor on a part for which speed-ups are predicted.
 RAISE = 1.5
-#: What is said of a part that a cut went below what it uses.
+#: The words for a part that does not bind, but was cut to less than it uses.
 SPARE = "it has more than it uses, so more brings nothing"
-#: Elasticities that add up to so much more than 1 are of parts that hold back each other.
+#: If the sum of elasticities exceeds 1 by more than this, parts hold back each other.
 _MUCH = 0.2
 LEFT = (
     "nothing that was cut binds, so more cores or bandwidth bring nothing: "
@@ -25,7 +25,7 @@ LEFT = (
 
 
 def conclusion(ends: Sequence[Elasticity]) -> str:
-    """Return what a probe has found, in a sentence."""
+    """Return the conclusion of a probe in a sentence."""
     found = binding(ends)
     unclear = [each.part.name for each in ends if each.verdict is PartVerdict.UNCLEAR]
     if found:
@@ -43,7 +43,7 @@ def binding(ends: Sequence[Elasticity]) -> list[Elasticity]:
 
 
 def foretold(ends: Sequence[Elasticity]) -> Iterator[str]:
-    """Yield what more of each part that binds would bring, and of all where each holds back others."""
+    """Yield the predicted effect of more of each part that binds, and of all if they hold each other back."""
     found = [each for each in binding(ends) if each.part.knob in raises.KNOBS]
     for each in found:
         yield f"{each.part.name}: {_foretold([each], ends)}"
@@ -59,7 +59,7 @@ def _foretold(raised: Sequence[Elasticity], ends: Sequence[Elasticity]) -> str:
 
 
 def cost(elasticity: Elasticity) -> str:
-    """Return what a cut costs, for people: ``costs 27 % of the rate``."""
+    """Return the cost of a cut for users: ``costs 27% of the rate``."""
     match elasticity.part.knob:
         case Knob.PAUSE:
             return "one less"
@@ -75,7 +75,7 @@ def cost(elasticity: Elasticity) -> str:
 
 
 def spent(probe: Probe) -> str:
-    """Return how long a probe took, and what it cost."""
+    """Return for users how long a probe took, and what it cost."""
     took = quantities.format_seconds(None if probe.ended_at is None else probe.ended_at - probe.began_at)
     lost = "not measured"
     if probe.lost is not None and probe.share is not None:

@@ -1,4 +1,4 @@
-"""Which parts of a job can be cut while it runs, and to what each is set for it."""
+"""The parts of a job that can be cut while it runs, and the adjustments that cut them."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from paceline.model.roles import ReplicaId, Role
 
 #: With fewer cores a replica may answer too late for the replicas that wait for it.
 LEAST_CORES = 0.05
-#: By how much the share of a replica is raised where others want the same cores.
+#: The factor by which the weight of replicas is raised on a crowded machine.
 WEIGHT_TIMES = 8.0
-#: Of the cores of a machine so much is used where replicas wait for each other's.
+#: A machine is crowded, so that replicas wait for cores, if at least this share of its cores is used.
 CROWDED = 0.85
-#: Trainers do not wait for each other.
+#: The consistency mode in which trainers do not wait for each other.
 _ASYNCHRONOUS = "asynchronous"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedReplica:
-    """What is known of a replica before a probe.
+    """A replica as it is before a probe.
 
     Attributes:
-        cores: what it may take: its limit, or else the cores and the threads that it has; None: that is not
-            known, so it cannot be cut.
-        used_cores: what it takes; None: not measured.
+        cores: the cores that it can use: its limit, or else what its cores and threads allow; None: not
+            known, so its cores cannot be cut.
+        used_cores: the cores that it uses; None: not measured.
         host: its emulated host; None: it has none.
     """
 
@@ -44,10 +44,10 @@ class ProbedJob:
     """A job as a probe finds it.
 
     Attributes:
-        replicas: those that live.
-        machine_cores: that all replicas share; None: they do not share a machine.
+        replicas: the live replicas.
+        machine_cores: the cores of the machine that all replicas share; None: they do not share a machine.
         links: the bits a second of each emulated host whose link is shaped.
-        may_pause: whether a worker may stand still for some seconds.
+        may_pause: whether a worker may be paused for some seconds.
     """
 
     replicas: Sequence[ObservedReplica]
@@ -56,28 +56,28 @@ class ProbedJob:
     may_pause: bool = False
 
     def seen(self, name: str) -> ObservedReplica:
-        """Return what is known of a replica by its name."""
+        """Return a replica by its name."""
         return next(each for each in self.replicas if str(each.replica) == name)
 
 
 def may_pause(spec: JobSpec) -> bool:
-    """Whether a worker of a job may stand still for some seconds: the others do not wait for it."""
+    """Whether a worker of a job may be paused for some seconds: the others do not wait for it."""
     consistency = (spec.training or {}).get("consistency") or {}
     return str(consistency.get("mode", _ASYNCHRONOUS)) == _ASYNCHRONOUS
 
 
 def last_seen(samples: Sequence[Sample]) -> tuple[float | None, float | None]:
-    """Return the limit and the use of a replica, in cores, by its latest samples."""
+    """Return the latest limit and the mean use of a replica, in cores, from its latest samples."""
     limit = next((each.cpu_limit_cores for each in reversed(samples) if each.cpu_limit_cores), None)
     used = [each.cpu_cores for each in samples if each.cpu_cores is not None]
     return limit, sum(used) / len(used) if used else None
 
 
 def parts(scene: ProbedJob) -> tuple[tuple[CutPart, ...], tuple[CutPart, ...]]:
-    """Return what can be cut: what is alike together, and of it what is not cut apart.
+    """Return the parts that can be cut, like targets together, and those of these parts that are not divided.
 
-    Trainers that do not wait for each other are not: each brings its own share of the examples, and what
-    cores bring is the same for all of them.
+    Trainers that do not wait for each other are not divided: each brings its own share of the examples, and
+    cores bring the same for all of them.
     """
     servers = _alike([each for each in scene.replicas if each.replica.role is Role.PS])
     trainers = _alike([each for each in scene.replicas if each.replica.role.trains])
@@ -91,13 +91,13 @@ def parts(scene: ProbedJob) -> tuple[tuple[CutPart, ...], tuple[CutPart, ...]]:
         whole += shared
     workers = [each.replica for each in scene.replicas if each.replica.role is Role.WORKER]
     if scene.may_pause and len(workers) > 1:
-        # One is enough to know what one less costs; the first may save, so it goes on.
+        # Pausing one worker shows what one less costs. The first worker may save, so it is not paused.
         found.append(CutPart(Knob.PAUSE, (str(workers[-1]),)))
     return tuple(found), tuple(whole)
 
 
 def _alike(replicas: Sequence[ObservedReplica]) -> list[CutPart]:
-    """Return the cores of replicas, those of as many together."""
+    """Return the cores of replicas as parts; replicas with equally many cores are one part."""
     found: dict[float, list[str]] = {}
     for each in replicas:
         if each.cores is not None and each.cores > LEAST_CORES:
@@ -111,7 +111,7 @@ def _is_crowded(scene: ProbedJob) -> bool:
 
 
 def use(scene: ProbedJob, part: CutPart) -> float:
-    """Return how much of their cores the replicas of a part use, at most; 1: that is not known."""
+    """Return the largest share of its cores that a replica of a part uses; 1 if that is not known."""
     if part.knob is not Knob.CPU:
         return 1.0
     found = [scene.seen(name) for name in part.targets]
@@ -121,7 +121,7 @@ def use(scene: ProbedJob, part: CutPart) -> float:
 
 
 def factor_of(scene: ProbedJob, part: CutPart, factor: float) -> float:
-    """Return to what share of it a part is set when others are cut to a factor."""
+    """Return the factor on a part if cores and links are cut to ``factor``; it depends on the knob."""
     match part.knob:
         case Knob.WEIGHT:
             return WEIGHT_TIMES
@@ -132,7 +132,7 @@ def factor_of(scene: ProbedJob, part: CutPart, factor: float) -> float:
 
 
 def adjustments(scene: ProbedJob, part: CutPart, factor: float, *, until: float) -> tuple[Adjustment, ...]:
-    """Return what sets a part to a share of what it has until a moment (Unix seconds)."""
+    """Return the adjustments that set a part to a share of its resources until a moment (Unix seconds)."""
     return tuple(
         Adjustment(knob=part.knob, target=name, value=_value(scene, part.knob, name, factor), until=until)
         for name in part.targets

@@ -1,4 +1,4 @@
-"""What a job did in a stretch of time, from what its replicas reported."""
+"""What a job did in a window of time, from the reports and samples of its replicas."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from paceline.model.measures.probes import RateUnit
 from paceline.model.measures.samples import Measured, Sample, StepReport, by_replica
 from paceline.model.roles import Role
 
-#: A replica that stood still for less of a time has not felt its quota.
+#: A replica that was throttled for a smaller share of the time was not held back by its quota.
 FELT_SHARE = 0.02
-#: One that uses more of its cores uses all of them: exclusive ones have no quota that could be felt.
+#: A replica that uses at least this share of its cores uses all of them. Exclusive cores have no quota, so
+#: throttling does not show it.
 FULL = 0.95
-#: A trainer whose next report takes so many times as long as usual, and so long, stood still meanwhile.
+#: A trainer stood still if its next report took more than `STOOD_TIMES` times as long as usual, and more than
+#: `STOOD_SECONDS`.
 STOOD_TIMES, STOOD_SECONDS = 3.0, 1.0
-#: After which a trainer of which nothing comes has no more to report: it is done, or hangs.
+#: A trainer that is silent for longer has nothing more to report: it is done, or hangs.
 LONGEST_STAND_SECONDS = 60.0
-#: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
+#: An evaluator that uses fewer cores is not evaluating: it only looks for a new checkpoint now and then.
 EVALUATING_CORES = 0.1
 
 
 def unit(reports: Sequence[StepReport]) -> RateUnit:
-    """Return what the rate of a job can be counted in: the best that was reported."""
+    """Return the best unit for the rate of a job among those that were reported."""
     if any(each.examples for each in reports):
         return RateUnit.EXAMPLES
     return RateUnit.STEPS if any(each.steps for each in reports) else RateUnit.BYTES
@@ -36,8 +38,8 @@ def rate(
 ) -> float | None:
     """Return the rate of a job between two moments, a second; None: it was not measured.
 
-    What was reported of an interval that is partly within counts as far as it is: reports come at any time.
-    Without steps, the bytes that replicas send stand in for them: each step moves as many.
+    Reports come at any time, so a report whose interval is partly between the moments counts in proportion.
+    Without steps, the bytes that replicas send are counted instead: each step moves the same number.
     """
     if until <= since:
         return None
@@ -54,7 +56,7 @@ def rate(
 def held_back(
     samples: Sequence[Sample], targets: Sequence[str], since: float, until: float
 ) -> tuple[str, ...] | None:
-    """Return the replicas that were throttled between two moments; None: of one it was not measured."""
+    """Return the targets that were throttled between two moments; None: one of them was not measured."""
     felt = []
     for target in targets:
         own = [each for each in samples if str(each.replica) == target and since < each.at <= until]
@@ -71,7 +73,7 @@ def held_back(
 
 
 def evaluating(samples: Sequence[Sample], since: float, until: float) -> float:
-    """Return the share of the time between two moments in which an evaluator computed."""
+    """Return the share of the time between two moments in which an evaluator was evaluating."""
     stretches = [
         intervals.stretch(each)
         for each in samples
@@ -83,22 +85,23 @@ def evaluating(samples: Sequence[Sample], since: float, until: float) -> float:
 def standing(reports: Iterable[StepReport], since: float, until: float) -> float:
     """Return the largest share of the time between two moments in which one trainer stood still.
 
-    It saved a checkpoint then, or evaluated, or waited for what is stored: its next report takes far longer
-    than usual to come, as no cut of a part makes it. One of which nothing comes up to the last moment stands.
+    A trainer that saves a checkpoint, evaluates, or waits for storage takes far longer than usual until its
+    next report, longer than any cut of a part makes it. A trainer that is silent up to the last moment counts
+    as standing still, too.
     """
     stood = (_stood(own, until) for own in by_replica(reports).values())
     return max((_covered(stretches, since, until) for stretches in stood), default=0.0)
 
 
 def _covered(stretches: Iterable[tuple[float, float]], since: float, until: float) -> float:
-    """Return the share of the time between two moments that stretches cover; 0 of no time."""
+    """Return the share of the time between two moments that stretches cover; 0 if the time is empty."""
     clipped = ((max(since, begin), min(until, end)) for begin, end in stretches)
     within = [(begin, end) for begin, end in clipped if begin < end]
     return intervals.covered_seconds(within) / (until - since) if until > since else 0.0
 
 
 def _stood(reports: Sequence[StepReport], until: float) -> Iterator[tuple[float, float]]:
-    """Yield from when until when a trainer stood still."""
+    """Yield the start and the end of each time in which a trainer stood still."""
     moments = [each.at for each in reports if each.at <= until]
     gaps = [later - earlier for earlier, later in itertools.pairwise(moments)]
     if not gaps:
@@ -112,12 +115,12 @@ def _stood(reports: Sequence[StepReport], until: float) -> Iterator[tuple[float,
 def at_limit(
     samples: Sequence[Sample], targets: Sequence[str], spans: Sequence[tuple[float, float]]
 ) -> tuple[str, ...] | None:
-    """Return the replicas that used all their cores in stretches of time; None: of one that was not measured.
+    """Return the targets that used all their cores in stretches of time; None: one of them was not measured.
 
     Args:
-        samples: of all replicas.
-        targets: the names of those that are asked for.
-        spans: from when until when (Unix seconds) each stretch is.
+        samples: the samples of all replicas.
+        targets: the names of the replicas to examine.
+        spans: the start and the end of each stretch (Unix seconds).
     """
     within = [each for each in samples if any(since < each.at <= until for since, until in spans)]
     always = (-math.inf, math.inf)
@@ -133,7 +136,7 @@ def at_limit(
 
 
 def _used_share(samples: Sequence[Sample]) -> float:
-    """Return the mean part of its cores that a replica used; 0 where that is not known."""
+    """Return the mean share of its cores that a replica used; 0 if that is not known."""
     shares = [
         each.cpu_cores / each.cpu_limit_cores
         for each in samples

@@ -1,4 +1,4 @@
-"""Which nodes let the replicas of a job in at all, whatever is free on them."""
+"""Eligibility: which nodes a job may use at all, whatever is free on them."""
 
 from __future__ import annotations
 

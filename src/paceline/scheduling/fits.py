@@ -1,4 +1,4 @@
-"""Whether all of a job fits on the nodes at once, where, how many workers would, and what blocks the rest."""
+"""Whether a whole job fits on the nodes at once, where, how many workers fit, and what blocks the rest."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _WORDS = {"millicores": "CPU", "memory_bytes": "memory", "gpus": "GPUs", "pods":
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Blocker:
-    """A reason why something has no place, and the nodes that it is true of.
+    """A reason why replicas have no place, and the nodes that it concerns.
 
     Attributes:
-        reason: what is the case.
-        nodes: where; empty for what is about no node.
-        what: the kind of replicas that have no place; empty for the whole job.
-        missing: how many of them.
+        reason: the reason, for users.
+        nodes: the nodes concerned; empty: the reason concerns no node.
+        what: the kind of replicas without a place; empty: the whole job.
+        missing: the number of these without a place.
     """
 
     reason: str
@@ -35,14 +35,14 @@ class Blocker:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The answer.
+    """Whether a job fits, and where or why not.
 
     Attributes:
         fits: whether all replicas have a place.
-        places: the node of each replica; empty when not all fit.
-        most_workers: so many workers fit beside all the others; None when the others alone do not, and for a
-            job without workers.
-        blockers: why not all fit; empty when they do.
+        places: the node of each replica; empty: not all fit.
+        most_workers: the most workers that fit beside all other replicas; None: the others alone do not fit,
+            or the job has no workers.
+        blockers: why not all fit; empty: they do.
     """
 
     fits: bool
@@ -52,14 +52,14 @@ class Fit:
 
 
 def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
-    """Return whether a job fits on nodes as they are; exact."""
+    """Return whether a job fits on nodes as they are; the answer is exact."""
     free, wanted = _open(spec, nodes), items(spec)
     over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
     if not over and packing is not None and _is_whole(wanted, packing):
         return Fit(fits=True, places=_given(wanted, packing), most_workers=_workers(spec))
     closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
     missing, shut = tuple(_short(wanted, free, packing)), tuple(_shut_out(closed))
-    # Nodes that are closed to the job often are so on purpose: what is missing comes first, if any is open.
+    # Nodes are often closed to a job on purpose: if any node is open, missing resources are named first.
     blockers = (*over, *(missing + shut if free else shut + missing))
     most = _most_workers(spec, wanted, free, quotas, packing)
     return Fit(fits=False, places={}, most_workers=most, blockers=blockers)
@@ -68,7 +68,7 @@ def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] 
 def places(
     spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
 ) -> dict[ReplicaId, str] | None:
-    """Return the node of each replica; None when not all fit. Quicker than `fit`, which looks for reasons."""
+    """Return the node of each replica; None: not all fit. Faster than `fit`, which looks for reasons."""
     free, wanted = _open(spec, nodes), items(spec)
     if any(_over_quota(wanted, quotas)):
         return None
@@ -77,12 +77,12 @@ def places(
 
 
 def _open(spec: job_specs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
-    """Return what is free on the nodes that let the job in."""
+    """Return the free resources of the nodes that are open to the job."""
     return {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
 
 
 def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.Packing | None:
-    """Return an even packing of all, or else, if there is none, the one with the most of the last kind."""
+    """Return an even packing of all items, or else the packing with the most items of the last kind."""
     return spreads.spread(wanted, free) or packings.pack(wanted, free)
 
 
@@ -96,7 +96,7 @@ def _workers(spec: job_specs.JobSpec) -> int | None:
 
 
 def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId, str]:
-    """Give each replica its node, in the order of their numbers."""
+    """Return the node of each replica, assigned in the order of their indices."""
     waiting = {item.name: iter(item.members) for item in wanted}
     places = {}
     for node, there in packing.placed.items():
@@ -113,11 +113,11 @@ def _most_workers(
     quotas: Sequence[Quota],
     packing: packings.Packing | None,
 ) -> int | None:
-    """Search for the most workers that fit: fewer always do where more do."""
+    """Return the most workers that fit, by binary search: if a number fits, fewer do, too."""
     high = _workers(spec)
     if high is None:
         return None
-    # Of the last kind a packing has as many as there is room for: then only quotas are in question.
+    # A packing has as many items of the last kind as there is room for, so only quotas remain to be checked.
     is_packed = wanted[-1].name == Role.WORKER
     if is_packed:
         if packing is None:
@@ -140,12 +140,12 @@ def _most_workers(
 
 
 def _has_other_workers(item: Item) -> bool:
-    """Whether it is of workers that are not as large as their role says."""
+    """Whether an item consists of workers whose size differs from that of their role."""
     return item.name != Role.WORKER and item.members[0][0].role is Role.WORKER
 
 
 def _useful(spec: job_specs.JobSpec, free: Mapping[str, Resources]) -> Mapping[str, Resources]:
-    """Return the nodes that have room for any replica at all."""
+    """Return the nodes that have room for at least one replica."""
     others = (requests(spec.role_of(each)) for each in spec.overrides if spec.has(each))
     sizes = {*map(requests, spec.roles), *others}
     return {name: left for name, left in free.items() if not all(map(left.lacking, sizes))}
@@ -169,9 +169,9 @@ def _shut_out(closed: Mapping[str, str]) -> Iterator[Blocker]:
 def _short(
     wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
 ) -> Iterator[Blocker]:
-    """Say why no node takes one more of the first kind that not all have a place of.
+    """Yield why no node takes one more item of a kind that does not have places for all its items.
 
-    That is the last kind when all the others have one; else one that would not even fit alone; else the
+    This kind is the last one if all the others have places, else one that would not even fit alone, else the
     largest of the others.
     """
     if packing is not None:
@@ -209,7 +209,7 @@ def _full(
 
 
 def _reason(item: Item, there: Mapping[str, int], rest: Resources) -> str:
-    """Return why a node on which so much is placed takes no more of a kind."""
+    """Return why a node takes no more of a kind, given what is placed there and what is left."""
     if item.per_node is not None and there.get(item.name, 0) >= item.per_node:
         return f"the placement wants no more than {item.per_node} on a node"
     others = item.apart_from & set(there)

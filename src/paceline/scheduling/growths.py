@@ -1,6 +1,6 @@
-"""Where more workers of a job that runs find room: all of them, or none.
+"""Places for more workers of a running job: for all of them, or for none.
 
-They are alike, and each either may go on a node or may not, so taking whatever node has room is exact.
+New workers are alike, and a node is either open to a worker or not, so taking any node with room is exact.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ def places(
     quotas: Sequence[Quota],
     ps_nodes: Mapping[ReplicaId, str],
 ) -> dict[ReplicaId, str] | None:
-    """Return the node of each new worker; None when not all of them fit.
+    """Return the node of each new worker; None: not all of them fit.
 
     Args:
         spec: the job.
-        new: the workers.
+        new: the new workers.
         nodes: the nodes as they are.
-        quotas: those of the job's namespace.
-        ps_nodes: where its parameter servers run.
+        quotas: the quotas of the job's namespace.
+        ps_nodes: the nodes on which its parameter servers run.
     """
     role = spec.role(Role.WORKER)
     assert role is not None, "who gets more workers has some"
@@ -53,7 +53,7 @@ def places(
 def _open(
     spec: JobSpec, replica: ReplicaId, free: Mapping[str, object], ps_nodes: Mapping[ReplicaId, str]
 ) -> list[str]:
-    """Return the nodes that a new worker may go on beside the parameter servers that run."""
+    """Return the nodes that the placement strategy opens to a new worker, given the running servers."""
     ps = spec.role(Role.PS)
     match spec.placement.strategy:
         case PlacementStrategy.COLOCATE if ps is not None:

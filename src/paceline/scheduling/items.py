@@ -1,4 +1,4 @@
-"""What of a job has to find a place: replicas, or groups of replicas that belong together."""
+"""The items of a job that need a place: replicas, or groups of replicas that belong together."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from paceline.model.jobs.nodes import KINDS, Resources
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
 
-#: So many sizes of one role are told apart: each is one more kind, and packing takes longer with each.
+#: The most sizes of one role that are distinguished: each is one more kind, and packing takes longer with it.
 MOST_SIZES = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """Things of one kind, each of which goes on one node whole.
+    """The items of one kind; each item goes on one node as a whole.
 
     Attributes:
-        takes: what one of them takes.
-        members: the replicas of each.
-        per_node: so many at most on one node; None for any number.
-        apart_from: kinds that cannot be on the same node.
+        takes: the resources that one item takes.
+        members: the replicas of each item.
+        per_node: the most items on one node; None: any number.
+        apart_from: the kinds that cannot be on the same node.
     """
 
     name: str
@@ -33,12 +33,12 @@ class Item:
 
     @property
     def count(self) -> int:
-        """How many there are."""
+        """The number of items."""
         return len(self.members)
 
 
 def requests(role: job_specs.RoleSpec) -> Resources:
-    """Return what a replica of a role requests of a node."""
+    """Return the resources that a replica of a role requests of a node."""
     return Resources(
         millicores=role.requested_millicores,
         memory_bytes=role.memory_bytes or 0,
@@ -48,12 +48,12 @@ def requests(role: job_specs.RoleSpec) -> Resources:
 
 
 def total(spec: job_specs.JobSpec) -> Resources:
-    """Return what all replicas of a job request together."""
+    """Return the resources that all replicas of a job request together."""
     return sum((requests(spec.role_of(each)) for each in spec.replicas()), Resources())
 
 
 def items(spec: job_specs.JobSpec) -> tuple[Item, ...]:
-    """Return what has to find a place; the kind of which there are most comes last."""
+    """Return the items that need a place; the kind with the most items comes last."""
     strategy = spec.placement.strategy
     ps, worker = spec.role(Role.PS), spec.role(Role.WORKER)
     if strategy is PlacementStrategy.COLOCATE and ps is not None and worker is not None:
@@ -64,7 +64,7 @@ def items(spec: job_specs.JobSpec) -> tuple[Item, ...]:
 
 
 def _of_role(spec: job_specs.JobSpec, role: job_specs.RoleSpec, strategy: PlacementStrategy) -> list[Item]:
-    """Return the replicas of a role by their size: most are as the role says, some may be others."""
+    """Return the replicas of a role as items by size: most have the size of the role, some may differ."""
     sizes = _sizes(spec, role)
     others = [each for each in spec.roles if (each.role is Role.PS) is not (role.role is Role.PS)]
     apart = {name for other in others for name, _, _ in _sizes(spec, other)}
@@ -90,14 +90,14 @@ def _of_role(spec: job_specs.JobSpec, role: job_specs.RoleSpec, strategy: Placem
 def _sizes(
     spec: job_specs.JobSpec, role: job_specs.RoleSpec
 ) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
-    """Return the name, the size and the replicas of each size that a role has."""
+    """Return the name, the resources and the replicas of each size of a role."""
     found: dict[Resources, list[ReplicaId]] = {requests(role): []}
     for index in range(role.replicas):
         replica = ReplicaId(role.role, index)
         found.setdefault(requests(spec.role_of(replica)), []).append(replica)
     own, *others = found.items()
     if len(others) >= MOST_SIZES:
-        # Too many to tell apart: each counts as large as the largest.
+        # Too many sizes to distinguish: each of these replicas counts as the largest one.
         largest = Resources(**{kind: max(getattr(each, kind) for each, _ in others) for kind in KINDS})
         others = [(largest, [replica for _, replicas in others for replica in replicas])]
     return [
@@ -112,7 +112,7 @@ def _several(replicas: Sequence[ReplicaId]) -> str:
 
 
 def _colocated(spec: job_specs.JobSpec, ps: job_specs.RoleSpec, worker: job_specs.RoleSpec) -> list[Item]:
-    """One PS with its share of the workers on each node; shares differ by one worker at most."""
+    """Return items of one PS with its share of the workers; shares differ by one worker at most."""
     kinds: dict[tuple[int, Resources], list[tuple[ReplicaId, ...]]] = {}
     for index in range(ps.replicas):
         share = tuple(ReplicaId(Role.WORKER, i) for i in range(index, worker.replicas, ps.replicas))

@@ -1,15 +1,15 @@
 """Exact packing of items of few kinds on many nodes.
 
-A job has three or four kinds of things, so what is placed so far is a few small numbers. For each such state
-of all kinds but the last, as many of the last as possible are placed: that is all that later nodes need to
-know, because fewer of the last always fit where more do. Node by node this is a knapsack in (max, +)
-arithmetic (Bellman 1957):
+A job has three or four kinds of items, so a few small numbers describe what is placed so far. A state is the
+number of placed items of all kinds but the last. For each state, as many items of the last kind as possible
+are placed. Later nodes need to know no more, because fewer items of the last kind fit wherever more do. Node
+by node this is a knapsack in (max, +) arithmetic (Bellman 1957):
 
     best'[s] = max over k of best[s - k] + most[k]
 
-where ``most[k]`` is how many of the last kind fit on the node beside ``k`` of the others. It is exact, and
-takes nodes x states x (ways to use a node) steps; nodes that are alike count only as often as there are
-things to place.
+where ``most[k]`` is how many items of the last kind fit on the node beside ``k`` items of the others. It is
+exact, and takes nodes x states x (ways to use a node) steps; equal nodes count only as often as there are
+items to place.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from paceline.model.jobs.nodes import Resources
 from paceline.scheduling.items import Item
 
 _IMPOSSIBLE = -1
-_State = int  # numbers of all kinds but the last, in a mixed radix
-_Table = tuple[tuple[tuple[int, ...], int], ...]  # what may be on a node of those, and the most of the last
+_State = int  # the numbers of all kinds but the last, as one number in a mixed radix
+_Table = tuple[tuple[tuple[int, ...], int], ...]  # numbers of the others on a node, and the most of the last
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Packing:
-    """How many of each kind are on which node; the last kind as many as fit, up to all."""
+    """The number of items of each kind on each node; as many of the last kind as fit, up to all."""
 
     placed: Mapping[str, Mapping[str, int]]
 
     def count(self, name: str) -> int:
-        """How many of a kind are placed."""
+        """Return how many items of a kind are placed."""
         return sum(each.get(name, 0) for each in self.placed.values())
 
 
 def pack(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | None:
-    """Place all of every kind but the last, and as many of the last as then fit.
+    """Place all items of every kind but the last, and then as many of the last kind as fit.
 
     Args:
         items: the kinds.
-        free: what each node has left, by name; those with most cores are used first.
+        free: the free resources of each node, by name; nodes with the most free cores are used first.
 
     Returns:
-        None when not even all of the other kinds fit.
+        The packing; None: not even all items of the other kinds fit.
     """
     if not items:
         return Packing(placed={})
@@ -74,7 +74,7 @@ def pack(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | None
 
 
 class _States:
-    """Numbers of several kinds as one index, from nothing (0) to all (``last``)."""
+    """States as indices: the numbers of several kinds as one number, from none (0) to all (``last``)."""
 
     def __init__(self, counts: Sequence[int]) -> None:
         self._counts = counts
@@ -86,12 +86,12 @@ class _States:
         return sum(number * stride for number, stride in zip(numbers, self._strides, strict=True))
 
     def _find_above(self, numbers: tuple[int, ...]) -> tuple[_State, ...]:
-        """Return the states that hold at least so many of each kind."""
+        """Return the states with at least the given number of each kind."""
         ranges = [range(number, count + 1) for number, count in zip(numbers, self._counts, strict=True)]
         return tuple(self.index(each) for each in itertools.product(*ranges))
 
     def advance(self, best: list[int], table: _Table, most: int) -> tuple[list[int], dict[_State, int]]:
-        """Return the best with one more node, and which row of its table made each state that is better."""
+        """Return the best values with one more node, and the row of its table that improved each state."""
         after, chosen = best.copy(), {}
         for row, (numbers, amount) in enumerate(table):
             offset = self.index(numbers)
@@ -104,7 +104,7 @@ class _States:
 
 
 def _table(others: Sequence[Item], last: Item, left: Resources) -> _Table:
-    """Return all that may be on a node of the other kinds, and the most of the last beside that."""
+    """Return the combinations of the other kinds that fit on a node, each with the most of the last kind."""
     found = []
     for numbers in itertools.product(*(range(_most(item, left) + 1) for item in others)):
         there = {item.name for item, number in zip(others, numbers, strict=True) if number}
@@ -127,7 +127,7 @@ def _traced(
     taken: Sequence[tuple[str, _Table, list[int], dict[_State, int]]],
     best: list[int],
 ) -> Packing | None:
-    """Return what lies where, from the last node back to the first."""
+    """Return the packing, traced from the last node back to the first."""
     state = states.last
     if best[state] == _IMPOSSIBLE:
         return None

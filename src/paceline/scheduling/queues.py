@@ -1,8 +1,7 @@
-"""Which of the jobs that wait may start: whole or not at all, by priority and age, and no job for ever last.
+"""Admission of waiting jobs: whole or not at all, by priority and age, and without starving any job.
 
-A job that does not fit now may be overtaken by smaller ones behind it, but not for longer than its patience:
-then no job behind it starts until it fits. One that would not even fit if no other job ran keeps no job
-waiting.
+Smaller jobs may overtake a job that does not fit now, but only for `PATIENCE_SECONDS`: after that, no job
+behind it starts until it fits. A job that would not fit even if no other job ran keeps no job waiting.
 """
 
 from __future__ import annotations
@@ -24,10 +23,10 @@ class QueuedJob:
     """A job that waits; times are Unix seconds.
 
     Attributes:
-        key: which job.
-        priority: higher ones first.
-        since: when it began to wait; of equal priorities the oldest first.
-        quotas: those of its namespace.
+        key: the identity of the job.
+        priority: jobs with a higher priority come first.
+        since: when it began to wait; of jobs with equal priority the oldest comes first.
+        quotas: the quotas of its namespace.
     """
 
     key: str
@@ -51,9 +50,9 @@ def admit(
     """Return the jobs that may start now.
 
     Args:
-        waiting: the jobs that wait.
-        nodes: the nodes as they are, what is promised to jobs that start already taken off (`reserved`).
-        empty: the same nodes as if none of these jobs or those that run were there.
+        waiting: the waiting jobs.
+        nodes: the nodes as they are, less what is promised to starting jobs (`reserved`).
+        empty: the same nodes as they would be without these jobs and without running jobs.
         now: Unix seconds.
     """
     admitted = []
@@ -68,12 +67,12 @@ def admit(
 
 
 def is_overdue(job: QueuedJob, empty: Sequence[Node], now: float) -> bool:
-    """Whether a job that does not fit has waited for so long that no job behind it may start."""
+    """Whether a job that does not fit has waited so long that no job behind it may start."""
     return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
 
 
 def reserved(nodes: Sequence[Node], spec: JobSpec, places: Mapping[ReplicaId, str]) -> list[Node]:
-    """Return the nodes with what some replicas of a job take there counted as used."""
+    """Return the nodes with the requests of placed replicas of a job added to what is used."""
     used = {node.name: node.used for node in nodes}
     for replica, name in places.items():
         if name in used:

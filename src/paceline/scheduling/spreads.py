@@ -1,9 +1,10 @@
-"""Even packing: quick, and often enough; what it does not find, `packings` may.
+"""Even packing: fast and usually sufficient; `packings` may find a packing where this does not.
 
-Replicas that share a node share its network, and a kubelet starts its pods one after the other, so those of
-a kind go on as many nodes as there are: each on one with the fewest of its kind, and of these on the one
-with the most room (as ``NodeResourcesLeastAllocated`` of Kubernetes' scheduler does for pods one by one).
-Kinds take turns by their numbers, so that those that cannot be together part the nodes among them.
+Replicas that share a node share its network, and a kubelet starts its pods one after the other. So the items
+of a kind go on as many nodes as possible: each on a node with the fewest of its kind, and among these on the
+one with the most room (as ``NodeResourcesLeastAllocated`` of Kubernetes' scheduler does for single pods).
+Kinds take turns in proportion to their numbers, so kinds that cannot be together divide the nodes between
+them.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from paceline.model.jobs.nodes import Resources
 from paceline.scheduling.items import Item
 from paceline.scheduling.packings import Packing
 
-_Rank = tuple[int, int, str]  # how many of the kind are there, the room for more below zero, the node
+_Rank = tuple[int, int, str]  # the items of the kind on the node, minus the room for more, the node
 
 
 def spread(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | None:
-    """Place all items evenly; None when that does not work out.
+    """Place all items evenly; None: no such packing was found.
 
     Args:
         items: the kinds.
-        free: what each node has left, by name.
+        free: the free resources of each node, by name.
     """
     left = dict(free)
     there = {name: Counter[str]() for name in free}
@@ -42,7 +43,7 @@ def spread(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | No
 
 
 def _in_turn(items: Sequence[Item]) -> Iterator[Item]:
-    """Yield each item as often as it is there, all kinds evenly mixed."""
+    """Yield each kind as often as it has items, with all kinds evenly mixed."""
     turns = [
         ((number + 0.5) / item.count, kind) for kind, item in enumerate(items) for number in range(item.count)
     ]
@@ -53,9 +54,9 @@ def _in_turn(items: Sequence[Item]) -> Iterator[Item]:
 def _next(
     item: Item, ranks: list[_Rank], left: Mapping[str, Resources], there: Mapping[str, Counter[str]]
 ) -> str | None:
-    """Return the best node for one more of a kind; None when there is none.
+    """Return the best node for one more item of a kind; None: there is none.
 
-    Ranks only get worse, so the first one that is still true is the best.
+    Ranks only get worse, so the first rank that is still current is the best.
     """
     while ranks:
         node = ranks[0][2]
@@ -73,7 +74,7 @@ def _rank(item: Item, node: str, left: Mapping[str, Resources], there: Mapping[s
 
 
 def _is_open(item: Item, left: Resources, there: Counter[str]) -> bool:
-    """Whether one more may be on a node; once it may not, it never may again."""
+    """Whether a node takes one more item; a node that does not never will again."""
     if item.per_node is not None and there[item.name] >= item.per_node:
         return False
     return not item.apart_from & there.keys() and not left.lacking(item.takes)

@@ -1,4 +1,4 @@
-"""Layouts that a job could have, by what the model says of them."""
+"""Layouts that a job could have, rated by the model."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from paceline.modelling.layouts import ModelLayout
 from paceline.modelling.predictions import Speed
 from paceline.tuning.shapes import JobShape
 
-#: Among layouts that are as good within so much the smallest one is the best.
+#: Among layouts whose scores differ by at most this share, the smallest one is the best.
 AS_GOOD = 0.02
 _FIELDS = tuple(field.name for field in dataclasses.fields(JobShape))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A layout.
+    """A layout that a job could have.
 
     Attributes:
-        cores: that its job asks for; None: they are not limited.
+        cores: the cores that the job would ask for; None: they are not limited.
     """
 
     shape: JobShape
@@ -32,7 +32,7 @@ class Candidate:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Rated:
-    """A candidate with what the model says of it."""
+    """A candidate with its predicted speed and its score."""
 
     candidate: Candidate
     speed: Speed
@@ -40,7 +40,7 @@ class Rated:
 
 
 def rated(candidates: Iterable[Candidate], costs: Costs, objective: Objective) -> list[Rated]:
-    """Return the candidates that are within the limits."""
+    """Return the candidates within the limits of the objective, with their predicted speeds."""
     found = []
     every = list(candidates)
     speeds = predictions.speeds([(each.layout, costs) for each in every])
@@ -52,7 +52,7 @@ def rated(candidates: Iterable[Candidate], costs: Costs, objective: Objective) -
 
 
 def best(found: Sequence[Rated]) -> Rated | None:
-    """Return the one with the highest score, or a smaller one that is `AS_GOOD`; None: there is none."""
+    """Return the smallest candidate whose score is within `AS_GOOD` of the highest; None: there is none."""
     if not found:
         return None
     least = max(each.score for each in found) * (1 - AS_GOOD)
@@ -65,7 +65,7 @@ def _size(each: Rated) -> tuple[float, int, float]:
 
 
 def promising(now: JobShape, found: Sequence[Rated]) -> Iterator[Rated]:
-    """Yield the best one, and the best of those that differ from a shape in one number alone."""
+    """Yield the best candidate, and for each field the best of those that differ from ``now`` in it alone."""
     alone = [
         [each for each in found if _differences(now, each.candidate.shape) == {field}] for field in _FIELDS
     ]

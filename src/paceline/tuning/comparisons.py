@@ -1,4 +1,4 @@
-"""Variants of an experiment beside its baseline: how many times as fast, and whether that can be told."""
+"""Comparisons of an experiment's variants with its baseline: speed-ups, and whether they are certain."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from paceline.model.studies.experiments import Experiment
 from paceline.model.studies.tunings import FinalPair, Objective
 from paceline.tuning import judgements
 
-#: Within this factor of each other variants are no different: less is not worth a change of the job.
+#: Variants within this factor of each other count as equal: less is not worth a change of the job.
 SAME = 1.1
 
 
 class VariantVerdict(enum.StrEnum):
-    """What can be told of a variant beside the baseline."""
+    """The result for a variant, compared with the baseline."""
 
     FASTER = "faster"
     SLOWER = "slower"
@@ -29,16 +29,16 @@ class VariantVerdict(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """A variant beside the baseline; None: not measured.
+    """A variant compared with the baseline; None: not measured.
 
     Attributes:
-        variant: its name.
-        runs: of it that trained.
-        examples_per_second: their mean, and between which they lay.
-        times: as fast as the baseline in runs of the same round, the geometric mean; and between which it
-            lies, with 90 %.
-        effect: that difference in standard deviations of a single run (Cohen 1988), of logarithms.
-        causes: that were found in its runs, each once, the most frequent first.
+        variant: the name of the variant.
+        runs: the number of its runs that trained.
+        examples_per_second: the mean, the least and the highest speed of these runs.
+        times: the factor on the baseline's speed in the same round (geometric mean), with its interval of
+            90 %.
+        effect: this difference in standard deviations of a single run, for logarithms (Cohen 1988).
+        causes: the causes that were found in its runs, each once, the most frequent first.
     """
 
     variant: str
@@ -51,7 +51,7 @@ class Comparison:
 
 
 def compared(experiment: Experiment) -> tuple[Comparison, ...]:
-    """Return every variant beside the baseline, in their order."""
+    """Return the comparison of every variant with the baseline, in the order of the variants."""
     return tuple(_compared(experiment, each.name) for each in experiment.variants)
 
 
@@ -75,7 +75,7 @@ def _compared(experiment: Experiment, variant: str) -> Comparison:
 
 
 def _pairs(experiment: Experiment, variant: str) -> Iterator[FinalPair]:
-    """Yield the runs of the same round: what changes between rounds is in both of them."""
+    """Yield the runs of the same round as pairs: changes between rounds affect both of them."""
     outcomes = {(each.variant, each.number): each.outcome for each in experiment.done if each.outcome.speed}
     for number in range(experiment.repeats):
         before, after = outcomes.get((experiment.baseline, number)), outcomes.get((variant, number))
@@ -84,7 +84,7 @@ def _pairs(experiment: Experiment, variant: str) -> Iterator[FinalPair]:
 
 
 def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = False) -> VariantVerdict:
-    """Return what can be told from how many times as fast something is, and between which that lies."""
+    """Return the verdict from a speed-up with its interval."""
     if times is None:
         return VariantVerdict.FAILED if has_failed else VariantVerdict.NOT_ENOUGH
     _, low, high = times
@@ -96,7 +96,7 @@ def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = Fals
 
 
 def _effect(pairs: list[FinalPair], times: float) -> float | None:
-    """Return Cohen's d; what runs differ by anyway is the least standard deviation."""
+    """Return Cohen's d; the standard deviation is at least the ordinary spread of runs."""
     spread = judgements.RUN_SPREAD
     for side in ("before", "after"):
         logs = [math.log(getattr(each, side).speed) for each in pairs]

@@ -1,8 +1,8 @@
-"""Cures that no cause proposes, as proposals: changes in a script that is seen and was not written for it.
+"""Proposals of cures that no cause suggests: changes in an instrumented script without the training library.
 
-What a cure brings at most is what was measured of what it spares: bytes of ids that repeat, time between
-computing, waits for input, bytes over a link that binds. What it costs to spare it is not known before a
-trial, so none promises anything at least.
+The most that a cure can bring follows from measurements of what it saves: bytes of ids that repeat, time
+between computing, waits for input, bytes over a link that binds. What the saving itself costs is not known
+before a trial, so the least gain of every cure is none.
 """
 
 from __future__ import annotations
@@ -24,26 +24,25 @@ from paceline.model.variables import cures, script_plans
 from paceline.model.variables.cures import Cure
 from paceline.model.variables.variables import Variable
 
-#: Bytes to be spared that are less of a step's than that are not worth a trial: what they could bring is
-#: within the noise of a run.
+#: Saving a smaller share of a step's bytes is not worth a trial: the effect is within the noise of a run.
 LEAST_SPARED = 0.1
-#: A step of Keras that is longer than that is no matter of calls: its callbacks and dispatch take a part of a
-#: millisecond to some, so of ten of them nine are less than a tenth of it.
+#: Calls do not matter for a Keras step that is longer: callbacks and dispatch take from a part of a
+#: millisecond to a few, so saving nine of ten calls saves less than a tenth of the step.
 SHORT_STEP_SECONDS = 0.05
-#: Below that trainers do not compute most of the time.
+#: With a smaller busy share, trainers do not compute most of the time.
 MOSTLY = 0.5
-#: From this share of a step on input is waited for: see `missing_prefetches.INPUT_BOUND`.
+#: Trainers wait for input if the wait takes at least this share of a step: `missing_prefetches.INPUT_BOUND`.
 INPUT_BOUND = 0.1
-#: Cores that a trainer has at least where several examples are decoded at once.
+#: A trainer needs at least this many cores to decode several examples at once.
 _LEAST_CORES = 1.5
-#: Cores of a trainer that rest, at least, where more of them could decode.
+#: More cores of a trainer can decode if at least this many rest.
 _LEAST_RESTING = 0.5
-#: Of the bytes of a row float32 has twice as many as 16 bits.
+#: 16-bit values need this share of the bytes of float32 values.
 _HALF = 0.5
 
 
 def proposals(case: Case) -> Iterator[Proposal]:
-    """Yield cures for a job whose script is seen, of those that were not asked for."""
+    """Yield cures that were not asked for, for a job whose script is instrumented."""
     if not trainings.is_seen(case):
         return
     yield from _unique_ids(case)
@@ -103,14 +102,14 @@ def _inputs(case: Case) -> Iterator[Proposal]:
         return
     measured = f"trainers wait for input {share:.0%} of the time"
     if not all(each.value for each in pipelines):
-        # Both go on at the same time then: the longer of them is left.
+        # Input and computing then overlap, so the longer of the two is left.
         times = 1 / max(share, 1 - share)
         yield from _proposal(case, cures.PREFETCH, outlooks.limited(case, times).high, measured)
     cores = mean(case.active_trainers, lambda each: usages.cores(case, each))
     resting = mean(case.active_trainers, lambda each: _resting_cores(case, each))
     if cores is None or resting is None or cores < _LEAST_CORES or resting < _LEAST_RESTING:
         return
-    # As many decode then as there are cores: the wait gets shorter by the part of them that rests.
+    # All cores decode then, so the wait becomes shorter by the share of cores that rests now.
     times = 1 / max(1 - share * resting / cores, 1 / headrooms.MOST_TIMES)
     yield from _proposal(
         case,
@@ -160,7 +159,7 @@ def _tables(case: Case) -> tuple[Variable, ...]:
 
 
 def _moved_bytes(case: Case) -> float | None:
-    """Return what a step moves; None: of a variable that is not known."""
+    """Return the bytes that a step moves; None: the traffic of a variable is not known."""
     plan = case.placed
     sizes = [each.step_bytes for each in plan.variables] if plan else []
     known = [each for each in sizes if each is not None]
@@ -168,7 +167,7 @@ def _moved_bytes(case: Case) -> float | None:
 
 
 def _input_share(case: Case) -> float | None:
-    """Return the share of their time that trainers wait for input: as measured, or else as traced."""
+    """Return the share of the time that trainers wait for input: as measured, or else as traced."""
     reading = readings.find(case, INPUT_BOUND)
     if reading is not None:
         return reading.share

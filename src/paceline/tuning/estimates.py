@@ -1,4 +1,4 @@
-"""How much of a search is left: the runs that it still makes at most, and the time that they take."""
+"""How much of a search is left: the most runs that it still makes, and the time that they take."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import dataclasses
 
 from paceline.model.studies.tunings import Tuning
 
-#: Each side of a pair is one run, and each side learns in one more at most.
+#: The runs of a pair. The comparison of what both job files learn takes as many more, at most once.
 _SIDES = 2
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunCount:
-    """How many runs of a search are done, and how many it makes at most."""
+    """The number of runs of a search that are done, and the most that it makes."""
 
     done: int
     most: int
 
     def seconds_left(self, before: int, passed_seconds: float, now_seconds: float) -> float | None:
-        """Return how long the runs that are left take at most, when each takes as long as those before.
+        """Return the longest time for the remaining runs, if each takes as long as the earlier ones.
 
         Args:
-            before: runs that were done before the first look.
-            passed_seconds: that the runs since then have taken.
-            now_seconds: for how long the current run has run.
+            before: the number of runs that were done before observation began.
+            passed_seconds: the time that the runs since then have taken.
+            now_seconds: how long the current run has run.
 
         Returns:
-            The seconds; None: no run was seen to its end yet.
+            The seconds; None: no run has ended since observation began.
         """
         if self.done <= before:
             return None
@@ -35,11 +35,11 @@ class RunCount:
 
 
 def runs(tuning: Tuning, *, pairs: int) -> RunCount:
-    """Return how far a search is.
+    """Return how many runs of a search are done, and the most that it makes.
 
     Args:
         tuning: the search.
-        pairs: that are to prove what comes out of it.
+        pairs: the number of pairs of runs that verify its result.
     """
     done = len(tuning.finished) + _SIDES * (len(tuning.pairs) + (tuning.quality is not None))
     trials = len(tuning.finished) if tuning.ended else tuning.most_trials

@@ -1,4 +1,4 @@
-"""Whether a trial is better than the best one before it, beyond what runs differ by anyway."""
+"""Judgements: whether a trial is better than the best one before it, beyond the ordinary spread of runs."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from paceline.model.studies.tunings import FinalPair, Judgement, Loss, Objective
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
 RUN_SPREAD = 0.04
-#: That of windows of one run beside each other, at least.
+#: The least standard deviation between adjacent windows of one run, as a share of the speed.
 WINDOW_SPREAD = 0.01
-#: By so much of itself the loss may be higher before a change counts as harm; noise within a trial is added.
+#: The loss may be higher by this share before a change counts as harm; the noise within a trial is added.
 LOSS_TOLERANCE = 0.01
-#: The share of the examples that both have seen over which losses are compared: the last part, as the first
-#: steps of any optimizer are wild.
+#: Losses are compared over the last part of the examples that both trials have seen, this share of them, as
+#: losses in the first steps of any optimizer vary wildly.
 _COMPARED = 0.5
 _LEAST_LOSSES = 4
 
@@ -24,8 +24,9 @@ _LEAST_LOSSES = 4
 def judge(objective: Objective, best: TrialOutcome, trial: TrialOutcome) -> Judgement:
     """Return whether the changes of a trial stay.
 
-    They do if it is within the limits, better with 95 % likelihood (the lower end of the interval is above 1)
-    and does not learn worse. As long as nothing is within the limits, the fastest one is the best.
+    They stay if the trial is within the limits, is better with a probability of 95 % (the lower end of the
+    interval is above 1), and does not learn worse. As long as no trial is within the limits, the fastest
+    trial is the best.
     """
     if not trial.examples_per_second or not best.examples_per_second:
         return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why=trial.failure or "it did not train")
@@ -49,8 +50,8 @@ def judge(objective: Objective, best: TrialOutcome, trial: TrialOutcome) -> Judg
 def in_turns(objective: Objective, before: TrialOutcome, after: TrialOutcome) -> Judgement:
     """Return whether changes stay that were tried in turn within one run, window after window.
 
-    Each window is held against those of the other side beside it, so the noise is that of windows, and not of
-    runs (`RUN_SPREAD`): their standard deviation with Student's t, and at least `WINDOW_SPREAD`.
+    Each window is compared with the adjacent window of the other side, so the noise is that of windows, not
+    that of runs (`RUN_SPREAD`): their standard deviation, at least `WINDOW_SPREAD`, with Student's t.
     """
     if not before.speed or not after.speed:
         return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why="it did not train")
@@ -75,10 +76,10 @@ def in_turns(objective: Objective, before: TrialOutcome, after: TrialOutcome) ->
 
 
 def proven(objective: Objective, pairs: Sequence[FinalPair]) -> tuple[float, float, float] | None:
-    """Return how many times as good the second of each pair is, and between which that lies with 90 %.
+    """Return how many times as good the second run of a pair is, with the interval of 90 %.
 
-    The middle is the geometric mean. How much few pairs differ is not certain, so at least what runs differ
-    by anyway is taken. None: there is no pair, or one did not train.
+    The middle is the geometric mean over the pairs. The spread of a few pairs is uncertain, so it is taken to
+    be at least the ordinary spread of runs. None: there is no pair, or a run did not train.
     """
     if not pairs or not all(each.before.speed and each.after.speed for each in pairs):
         return None
@@ -96,12 +97,12 @@ def proven(objective: Objective, pairs: Sequence[FinalPair]) -> tuple[float, flo
 
 
 def is_allowed(objective: Objective, outcome: TrialOutcome) -> bool:
-    """Whether a trial is within the limits of what is asked for."""
+    """Whether a trial is within the limits of the objective."""
     return objective.allows(outcome.speed, outcome.asked_cores)
 
 
 def interval(outcome: TrialOutcome) -> tuple[float, float, float] | None:
-    """Return the speed of a run, and between which that of its like lies with 90 %; None: it has none."""
+    """Return the speed of a run, with the interval of 90 % for runs like it; None: it has no speed."""
     if not outcome.speed:
         return None
     spread = NORMAL_90 * _spread(outcome)
@@ -109,7 +110,7 @@ def interval(outcome: TrialOutcome) -> tuple[float, float, float] | None:
 
 
 def loss(outcome: TrialOutcome, examples: int) -> float | None:
-    """Return the loss over the last part of so many examples; None: too little is known of that."""
+    """Return the mean loss over the last part of a number of examples; None: too few losses are known."""
     found = _between(outcome.losses, examples * (1 - _COMPARED), examples)
     return statistics.mean(found) if len(found) >= _LEAST_LOSSES else None
 
@@ -119,7 +120,7 @@ def _speed(examples_per_second: float, _cores: float | None) -> float:
 
 
 def _spread(outcome: TrialOutcome) -> float:
-    """Return the standard deviation of the logarithm of a speed: between runs, and within this one."""
+    """Return the standard deviation of the logarithm of a speed, between runs and within this run."""
     found = outcome.examples_per_second
     if len(found) < 2 or outcome.speed <= 0:
         return RUN_SPREAD
@@ -128,7 +129,7 @@ def _spread(outcome: TrialOutcome) -> float:
 
 
 def harm(best: TrialOutcome, trial: TrialOutcome) -> str | None:
-    """Return that a trial learns worse, by the loss after as many examples; None: nothing shows it."""
+    """Return that a trial learns worse, by the loss after equally many examples; None: nothing shows it."""
     common = min(each.losses[-1].examples if each.losses else 0 for each in (best, trial))
     first = common * (1 - _COMPARED)
     before, after = (_between(each.losses, first, common) for each in (best, trial))

@@ -1,4 +1,4 @@
-"""What past runs of the same model tell: which job file was the best, and which run is slower than it was."""
+"""Lessons from past runs of the same model: the best job file, and runs that did worse than earlier ones."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from paceline.model.studies import trained_models
 from paceline.model.studies.tunings import Objective
 from paceline.tuning import judgements, proofs
 
-#: Fields of a job file that decide its speed; others are what the job is, or where it puts things.
+#: Fields of a job file that decide its speed; other fields say what the job is, or where it puts things.
 _SPEED = (
     ("spec", "roles"), ("spec", "placement", "strategy"), ("spec", "threads"), ("spec", "cpu_policy"),
     ("spec", "training"),
 )  # fmt: skip
-#: Of these, what a user decides from job to job.
+#: Keys within these fields that a user chooses for each job.
 _OWN = (
     "command", "restart", "environment", "memory_growth", "epochs", "max_steps", "seed", "checkpoint",
     "trace", "export_dir", "inputs", "measured_variables", "variables",
 )  # fmt: skip
-#: So many earlier runs of the same settings it takes to call one slower.
+#: The fewest earlier runs with the same settings that a run can be compared with.
 _LEAST_BEFORE = 2
 
 
@@ -36,9 +36,9 @@ class PastRun:
     """A run that was measured.
 
     Attributes:
-        settings: its job file, plain.
-        used_cores: by all replicas together, on average; None: not measured.
-        auc: of its last evaluation; None: there was none.
+        settings: its job file as plain data.
+        used_cores: the mean number of cores that all replicas used together; None: not measured.
+        auc: the AUC of its last evaluation; None: there was none.
     """
 
     name: str
@@ -51,18 +51,19 @@ class PastRun:
 
     @property
     def examples_per_core_second(self) -> float | None:
-        """Return the examples for each second of a core that it used; None: not measured."""
+        """Return the examples for each core second that it used; None: not measured."""
         return self.examples_per_second / self.used_cores if self.used_cores else None
 
 
 class Measure(enum.StrEnum):
-    """By what runs are compared."""
+    """The measure by which runs are compared."""
 
     WORK = "examples for each core-second"
     QUALITY = "AUC"
 
 
-#: What runs of one job file differ by anyway (of logarithms), and by what a run has to be worse to be told.
+#: The ordinary standard deviation between runs of one job file (of logarithms), and the factor by which a run
+#: has to be worse to be reported.
 _SPREADS = {
     Measure.WORK: (judgements.RUN_SPREAD, LEAST_GAIN),
     Measure.QUALITY: (proofs.AUC_TOLERANCE / NORMAL_90, 1 + proofs.AUC_TOLERANCE),
@@ -71,13 +72,13 @@ _SPREADS = {
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Regression:
-    """A run that did worse than those before it with the same settings, beyond what runs differ by anyway.
+    """A run that did worse than earlier runs with the same settings, beyond the ordinary spread of runs.
 
     Attributes:
-        measure: what was worse.
-        times: its value over the median of theirs.
-        low: between which that lies, with 90 %; so is ``high``.
-        before: their names, the newest first.
+        measure: the measure by which it was worse.
+        times: its value divided by the median of the earlier runs.
+        low, high: the interval of ``times``, with 90 %.
+        before: the names of the earlier runs, the newest first.
     """
 
     run: PastRun
@@ -94,7 +95,7 @@ def is_alike(spec: JobSpec, other: JobSpec) -> bool:
 
 
 def best(runs: Sequence[PastRun], objective: Objective) -> PastRun | None:
-    """Return the run with the highest score within the limits; None: there is none."""
+    """Return the run with the highest score among those within the limits; None: there is none."""
     allowed = [each for each in runs if objective.allows(each.examples_per_second, each.spec.asked_cores)]
     return max(
         allowed,
@@ -104,7 +105,7 @@ def best(runs: Sequence[PastRun], objective: Objective) -> PastRun | None:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
-    """Return the changes that give one job file the settings of another that decide its speed."""
+    """Return the changes that give one job file those settings of another that decide its speed."""
     return tuple(
         change
         for change in _differences((), before, after)
@@ -124,7 +125,7 @@ def _differences(path: tuple[str, ...], before: Any, after: Any) -> Iterator[Fie
 
 
 def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:
-    """Return the runs that are worse than those of the same settings before them, the newest first."""
+    """Return the runs that did worse than earlier runs with the same settings, the newest first."""
     found = []
     ordered = sorted(runs, key=lambda each: -each.submitted_at)
     for place, run in enumerate(ordered):
@@ -134,10 +135,10 @@ def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:
 
 
 def _worse(run: PastRun, before: Sequence[PastRun], measure: Measure) -> Regression | None:
-    """Return that a run is worse than those before it: by enough, and beyond the noise.
+    """Return the regression of a run from earlier runs; None: it is not worse by enough and beyond the noise.
 
-    A run differs from the middle of others as single runs differ, and that middle is uncertain, too. How
-    much few runs differ is not certain, so at least what runs differ by anyway is taken.
+    The noise is that of a single run plus that of the median of the others. The spread of a few runs is
+    uncertain, so it is taken to be at least the ordinary spread of runs.
     """
     own, known = _value(run, measure), [each for each in before if _value(each, measure)]
     if not own or len(known) < _LEAST_BEFORE:

@@ -1,8 +1,8 @@
-"""What the training library can do otherwise, as proposals: switches of the job file's training section.
+"""Proposals of switches in the job file's ``training`` section for jobs that use the training library.
 
-What they bring is what they brought on the ladder of the benchmarks (`docs/figures.md`), from the least to
-the most on its models; of those that a model of the job knows, what that tells. A trial says what they bring
-here.
+The gain of a switch is what it brought on the ladder of the benchmarks (`docs/figures.md`), from the least to
+the most on its models. If the model of the job knows the switch, the gain is the model's prediction. Only a
+trial shows what a switch brings to this job.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ class _Move:
     """A switch.
 
     Attributes:
-        path: below ``training``.
-        default: what the training library takes where the job file says nothing.
-        value: what it should be; nothing is proposed where it is that, or more.
-        computes: whether trainers compute less with it; else they wait less, as far as they wait at all.
+        path: its key, below ``training``.
+        default: the value that the training library takes if the job file has none.
+        value: the proposed value. Nothing is proposed if the job file has this value, or any number above 1.
+        computes: whether trainers compute less with it; if not, they wait less, as far as they wait at all.
     """
 
     name: str
@@ -107,12 +107,12 @@ _BATCH = Gain(low=1.0, high=1.8)
 
 
 def proposals(case: Case, spec: JobSpec, objective: Objective) -> Iterator[Proposal]:
-    """Yield what a job that trains with the training library can do otherwise.
+    """Yield the switches that a job with the training library does not use yet.
 
     Args:
-        case: what was measured of it.
-        spec: what its file says.
-        objective: what is asked for.
+        case: the measurements of the job.
+        spec: the job.
+        objective: the objective of the search.
     """
     training = spec.training
     if training is None or not trainings.by_library(case):
@@ -141,7 +141,7 @@ def proposals(case: Case, spec: JobSpec, objective: Objective) -> Iterator[Propo
 
 
 def layouts(now: ModelLayout) -> Mapping[str, ModelLayout]:
-    """Return the layouts that switches make of one, by their names: of those of which a model knows it."""
+    """Return the layouts that switches make of a layout, by name, for the switches that the model knows."""
     halved = tuple(dataclasses.replace(each, step_bytes=each.step_bytes / 2) for each in now.servers)
     return {
         "short-transfers": dataclasses.replace(now, servers=halved),
@@ -150,9 +150,9 @@ def layouts(now: ModelLayout) -> Mapping[str, ModelLayout]:
 
 
 def foretold(proposal: Proposal, low: float, high: float) -> Proposal:
-    """Return a switch with the gain that a model of the job tells, and no more at least than on the ladder.
+    """Return a switch with the gain that the model of the job predicts; its least is at most the ladder's.
 
-    A model knows what is saved, not what it costs to save it.
+    A model knows what a switch saves, not what the saving costs.
     """
     least = low if proposal.gain is None else min(proposal.gain.low, low)
     return dataclasses.replace(proposal, gain=Gain(low=least, high=high), basis=_MODEL)

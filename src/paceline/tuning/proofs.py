@@ -1,4 +1,4 @@
-"""Whether what a search found holds when it is run again beside the job as it came."""
+"""Whether the result of a search holds when it is run again in turn with the original job."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import dataclasses
 from paceline.model.studies.tunings import Quality, Trial, Tuning
 from paceline.tuning import judgements
 
-#: By so much the AUC may be lower after as many examples before that counts as harm.
+#: The AUC after equally many examples may be lower by this much before that counts as harm.
 AUC_TOLERANCE = 0.002
 
 
 def withdrawn(tuning: Tuning) -> Tuning | None:
-    """Return a search without the changes that its proof does not bear out; None: it bears out all of them.
+    """Return a search without the changes that its verification refutes; None: it confirms all of them.
 
-    If the best job file is no better when both run in turn, nothing that was kept stays: a part of it would
-    bring less still. If the model learns worse, the last change that can be the reason goes, and all that
-    were made on top of it; what is the best then has to be proven anew.
+    If the best job file is no better when both run in turn, all kept changes are undone: a part of them would
+    bring even less. If the model learns worse, the last change that can be the reason is undone, with all
+    changes made on top of it; the best job file that is left has to be verified again.
     """
     best, first = tuning.best, tuning.first
     if best is None or not best.number or not tuning.pairs or first is None or first.outcome is None:
         return None
-    # As long as nothing else is within the limits it need not be faster.
+    # If the original job is not within the limits, the best one need not be faster.
     if judgements.is_allowed(tuning.objective, first.outcome):
         found = judgements.proven(tuning.objective, tuning.pairs)
         if found is None:
@@ -36,7 +36,7 @@ def withdrawn(tuning: Tuning) -> Tuning | None:
 
 
 def _harm(quality: Quality | None) -> str | None:
-    """Return that less is learnt from as many examples; None: nothing shows it."""
+    """Return the message that the best job learns less from equally many examples; None: it does not."""
     if quality is None or quality.auc_before is None or quality.auc_after is None:
         return None
     if quality.auc_after >= quality.auc_before - AUC_TOLERANCE:
@@ -52,7 +52,7 @@ def _relearns(trial: Trial) -> bool:
 
 
 def _without(tuning: Tuning, first: int, why: str) -> Tuning:
-    """Return a search with all trials from a number on undone, and without its proof."""
+    """Return a search with all trials from a number on undone, and without its verification."""
     trials = tuple(
         dataclasses.replace(each, judgement=dataclasses.replace(each.judgement, kept=False, why=why))
         if each.judgement and each.is_kept and each.number >= first

@@ -1,4 +1,4 @@
-"""What to try next, and when to stop: from what is proposed for the best trial so far."""
+"""What a search tries next and when it stops, given the proposals for the best trial so far."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ SPENT = "all trials are made"
 
 
 def worth(found: Sequence[Proposal]) -> list[Proposal]:
-    """Return the proposals that are likely to bring more than the noise of a run, the likeliest first."""
+    """Return the proposals expected to bring more than the noise of a run, the largest gain first."""
     kept = (each for each in found if each.expected >= LEAST_GAIN)
     return sorted(kept, key=lambda each: -each.expected)
 
 
 def untried(tuning: Tuning, found: Sequence[Proposal]) -> list[Proposal]:
-    """Return the proposals that are worth a trial and were not taken back, the likeliest first."""
+    """Return the proposals that are worth a trial and were not undone, the largest expected gain first."""
     failed = {_key(trial.proposals) for trial in tuning.undone}
     return worth([each for each in found if _key([each]) not in failed])
 
 
 def chosen(tuning: Tuning, found: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """Return what to change in the best trial so far; empty: nothing is left that is worth a trial.
+    """Return the proposals to try next on the best trial so far; empty: none left is worth a trial.
 
-    As many proposals at once as it takes to get through all of them in the trials that are left, but for
-    those by which a model may learn otherwise: these alone, so that it can be told which one did it. What
-    was taken back is not tried again; a part of it is.
+    Several proposals are tried at once, so that the trials that are left suffice for all of them. A proposal
+    with which a model may learn differently is tried alone, so that its effect can be attributed. A
+    combination that was undone is not tried again, but a part of it is.
     """
     failed = {_key(trial.proposals) for trial in tuning.undone}
     left = untried(tuning, found)
@@ -47,5 +47,5 @@ def chosen(tuning: Tuning, found: Sequence[Proposal]) -> tuple[Proposal, ...]:
 
 
 def _key(proposals: Sequence[Proposal]) -> frozenset[tuple[tuple[str, ...], str]]:
-    """Return what names changes, in whatever order and for whatever reason they are proposed."""
+    """Return the identity of the changes of proposals, whatever their order and reasons."""
     return frozenset((change.path, repr(change.value)) for each in proposals for change in each.changes)

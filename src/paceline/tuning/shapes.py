@@ -1,4 +1,4 @@
-"""The shape of a job: its size in a few numbers and how its variables lie; and the shapes worth a look."""
+"""The shape of a job, which is its size and the placement of its variables, and other shapes to consider."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from paceline.model.jobs.job_specs import CpuPolicy, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.studies.tunings import Objective
 
-#: Numbers of replicas, and multiples of what each has of cores, that are tried.
+#: The numbers of replicas, and the factors on their cores, that are considered.
 _COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 _TIMES = (0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0)
-#: No job has to grow more than that in one go.
+#: The largest growth of a number of replicas at once.
 _MOST_GROWTH = 4
 _ROLES = (Role.PS, Role.WORKER)
-#: Fields of the training section that say how variables lie; without them they lie evenly.
+#: Keys of the ``training`` section that place variables; without them Paceline distributes variables evenly.
 _LYING = ("partitioning", "variable_placement", "variable_plan", "measured_variables")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobShape:
-    """How large a job is, and how its variables lie.
+    """The size of a job, and how its variables are placed.
 
     Attributes:
-        servers, workers: how many.
-        server_cores, worker_cores: of each; None: any.
-        even: whether variables lie as Paceline has them by itself, not as the job file says.
+        servers, workers: the numbers of replicas.
+        server_cores, worker_cores: the cores of each replica; None: not limited.
+        even: whether variables have Paceline's default placement, and not one from the job file.
     """
 
     servers: int
@@ -41,7 +41,7 @@ class JobShape:
 
 
 def shape(spec: JobSpec) -> JobShape | None:
-    """Return the shape of a job; None: it has no parameter servers, or no workers."""
+    """Return the shape of a job; None: it has no parameter servers or no workers."""
     servers, workers = (spec.role(role) for role in _ROLES)
     if servers is None or workers is None or not servers.replicas or not workers.replicas:
         return None
@@ -59,7 +59,7 @@ def _lying(spec: JobSpec) -> tuple[str, ...]:
 
 
 def beside(spec: JobSpec, objective: Objective) -> Iterator[JobShape]:
-    """Yield the shapes that are within the limits, other than that of the job itself."""
+    """Yield the shapes within the limits, except the shape of the job itself."""
     now = shape(spec)
     if now is None:
         return
@@ -104,7 +104,7 @@ def _cores(spec: JobSpec, role: RoleSpec) -> Sequence[float | None]:
 
 
 def reshaped(spec: JobSpec, wanted: JobShape) -> JobSpec:
-    """Return a job of another shape; a saved plan of its variables is for the servers that it had."""
+    """Return a job of another shape, without a saved plan of variables if the number of servers changes."""
     sizes = {
         Role.PS: (wanted.servers, wanted.server_cores),
         Role.WORKER: (wanted.workers, wanted.worker_cores),
@@ -124,7 +124,7 @@ def reshaped(spec: JobSpec, wanted: JobShape) -> JobSpec:
 
 
 def _outdated(spec: JobSpec, wanted: JobShape) -> Sequence[ReplicaId]:
-    """Return the replicas of which the job file has cores of their own that are not for another shape."""
+    """Return the replicas whose own settings in the job file do not fit another shape."""
     now = shape(spec)
     sizes = {
         Role.PS: (wanted.servers, now is not None and now.server_cores != wanted.server_cores),
@@ -146,7 +146,7 @@ def _left_out(spec: JobSpec, wanted: JobShape) -> tuple[str, ...]:
 
 
 def changes(spec: JobSpec, wanted: JobShape) -> tuple[FieldChange, ...]:
-    """Return the changes of a job file that make its job one of another shape."""
+    """Return the changes of a job file that give its job another shape."""
     return tuple(_changes(spec, wanted))
 
 
@@ -169,7 +169,7 @@ def _changes(spec: JobSpec, wanted: JobShape) -> Iterator[FieldChange]:
 
 
 def words(now: JobShape, wanted: JobShape) -> str:
-    """Return what differs, for people: ``4 workers (were 2), PS with 1 core (had 0.5)``."""
+    """Return the differences for users: ``4 workers (were 2), PS with 1 core (had 0.5)``."""
     found = []
     if wanted.servers != now.servers:
         found.append(f"{wanted.servers} PS (were {now.servers})")

@@ -1,4 +1,4 @@
-"""What came out of a search, in a few numbers."""
+"""The result of a search in a few numbers."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from paceline.tuning import judgements
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SearchSummary:
-    """What came out of a search; None: not measured.
+    """The result of a search; None: not measured.
 
     Attributes:
         factor: how many times as good the best job file is as the first one.
-        factor_low, factor_high: between which that lies, with 90 %.
-        pairs: runs of both in turn that it was measured by; 0: by the trials, which were minutes apart.
-        examples_per_second_before, examples_per_second_after: of the trials.
-        auc_before, auc_after: after `auc_examples` examples.
-        trials: that were made, the job as it came among them.
-        kept: how many of these have changes that stay.
+        factor_low, factor_high: the interval of this factor, with 90 %.
+        pairs: the number of pairs of runs, in turn, that it was measured by; 0: it comes from the trials,
+            which were minutes apart.
+        examples_per_second_before, examples_per_second_after: the speeds of the first and the best trial.
+        auc_before, auc_after: the AUC of both after `auc_examples` examples.
+        trials: the number of finished trials, including the original job.
+        kept: the number of these whose changes stay.
     """
 
     factor: float | None
@@ -36,7 +37,7 @@ class SearchSummary:
 
 
 def summary(tuning: Tuning) -> SearchSummary:
-    """Return what came out of a search so far."""
+    """Return the result of a search so far."""
     factor, low, high = _factor(tuning) or (None, None, None)
     first, best, quality = tuning.first, tuning.best, tuning.quality
     speeds = [each.outcome.speed if each and each.outcome else None for each in (first, best)]

@@ -1,7 +1,7 @@
 """The line of a failed script's output that says why it failed, and the place in the user's own code.
 
 Python writes a traceback and, as its last line, the name of the exception with its message. This last line
-is not always the one that matters:
+does not always matter most:
 
 * TensorFlow's own errors have more lines, and one of them names the operation (``Node: 'MatMul'``). Errors
   from another process of the job begin with ``From /job:worker/...``, and the relevant line follows. An error

@@ -1,4 +1,4 @@
-"""Why something is as it is: causes, each with what was seen of it and what to do next."""
+"""Causes: why a job is as it is, each with its evidence and next steps."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from paceline.model.roles import ReplicaId
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSource:
-    """What a number was computed from, so that a reader can look it up.
+    """The data that a number was computed from, so that a reader can look it up.
 
     Attributes:
         what: ``samples``, ``steps``, ``evaluations``, ``traces``, ``variables`` or ``job file``.
-        field: of these, such as ``cpu_cores``.
-        replicas: whose; empty: of all.
-        count: how many measurements.
-        since: the first moment, in Unix seconds; None: it has none.
-        until: the last.
+        field: the field of these, such as ``cpu_cores``.
+        replicas: the replicas that were measured; empty: all.
+        count: the number of measurements.
+        since: the time of the first measurement (Unix seconds); None: the data has no time.
+        until: the time of the last measurement.
     """
 
     what: str
@@ -32,13 +32,13 @@ class EvidenceSource:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Something that was seen.
+    """An observation.
 
     Attributes:
-        text: what.
-        at: when, the last time, in Unix seconds; None: as it is now.
-        count: how often.
-        sources: what its numbers rest on.
+        text: what was seen.
+        at: when it was seen last (Unix seconds); None: it is the present state.
+        count: how often it was seen.
+        sources: the data that its numbers were computed from.
     """
 
     text: str
@@ -49,11 +49,11 @@ class Evidence:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FieldChange:
-    """What a field of the job file should say.
+    """A change of one field of the job file.
 
     Attributes:
         path: the field, such as ``("spec", "roles", "ps", "cpu")``.
-        value: plain, as YAML has it; None: the field is to be left out.
+        value: the new value as plain YAML data; None: the field is to be removed.
     """
 
     path: tuple[str, ...]
@@ -62,7 +62,7 @@ class FieldChange:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """How many times as many examples a second a change is expected to bring: computed, not measured."""
+    """The factor on examples a second that a change is expected to bring: computed, not measured."""
 
     low: float
     high: float
@@ -70,20 +70,20 @@ class Gain:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One reason.
+    """A cause.
 
     Attributes:
-        name: a word for programs, such as ``no-room``; stable.
-        what: one sentence for people.
+        name: a stable word for programs, such as ``no-room``.
+        what: one sentence for users.
         severity: how bad it is.
-        subjects: the replicas, hosts and variables that it is about.
+        subjects: the replicas, hosts and variables concerned.
         evidence: what was seen of it.
         next_steps: commands and changes that help, the best first.
-        changes: of the job file, all of them together.
+        changes: changes of the job file, to be made together.
         risk: what the changes may cost.
-        gain: what they are expected to bring; None: that cannot be said.
+        gain: what the changes are expected to bring; None: not known.
         effects: what else was seen that follows from it, nearest first.
-        is_past: whether it is over and no longer keeps the job from anything.
+        is_past: whether it is over and no longer hinders the job.
     """
 
     name: str
@@ -101,11 +101,11 @@ class Cause:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """What another size of the job would bring.
+    """The expected effect of another size of the job.
 
     Attributes:
-        what: such as ``2 x workers``.
-        gain: computed.
+        what: the size, such as ``2 x workers``.
+        gain: the computed gain.
         binds: what would bind then.
     """
 
@@ -120,9 +120,9 @@ class Outlook:
 
     Attributes:
         binds: what bounds its speed now.
-        uses: how far each bound is used, between 0 and 1, the most used first.
-        knee_workers: from so many workers more bring little; None: that cannot be said.
-        options: what other sizes would bring.
+        uses: the used share of each bound, between 0 and 1, the most used first.
+        knee_workers: the number of workers beyond which more bring little; None: not known.
+        options: the expected effects of other sizes.
     """
 
     binds: str
@@ -136,11 +136,11 @@ class Explanation:
     """Why a job is where it is, and why it is as fast as it is.
 
     Attributes:
-        job: which.
-        summary: where it stands, and since when.
-        causes: why, what matters most first; empty: nothing is wrong.
+        job: the name of the job.
+        summary: the phase of the job, and since when it has it.
+        causes: the causes, the most important first; empty: nothing is wrong.
         unknown: what could not be looked at, and why not.
-        outlook: how it scales; None: that cannot be said.
+        outlook: how the job scales; None: not known.
     """
 
     job: str

@@ -1,4 +1,4 @@
-"""What was checked of a machine, a cluster or a script, and what to do about it."""
+"""Results of checks of a machine, a cluster or a script, with advice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found in a run when it had ended: kept, so that the rules of a later version do not rewrite it."""
+"""The diagnosis of a run at its end, kept so that the rules of a later version do not change it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from paceline.model.explanations.causes import Explanation
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """Why a run went as it did, as its end was judged.
+    """The explanation of a run that was made at its end.
 
     Attributes:
-        at: when it was judged (Unix seconds).
-        version: of Paceline, whose rules these were.
+        at: when it was made (Unix seconds).
+        version: the version of Paceline whose rules made it.
     """
 
     at: float

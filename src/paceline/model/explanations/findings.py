@@ -37,8 +37,8 @@ class Finding:
 
     Attributes:
         code: the rule's code, such as ``JOB003``.
-        path: the field it is about, such as ``spec.roles.ps.cpu``.
-        message: what is the case, with the numbers.
+        path: the field concerned, such as ``spec.roles.ps.cpu``.
+        message: what was found, with the numbers.
         fix: what to change.
     """
 

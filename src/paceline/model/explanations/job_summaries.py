@@ -1,4 +1,4 @@
-"""How a job did when it was last diagnosed, in the few numbers that a list of jobs shows of each."""
+"""The result of a job's last diagnosis, in the few numbers that a list of jobs shows."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from paceline.model.explanations.findings import Severity
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Digest:
-    """A job in a line; what was not measured is None.
+    """A job in one line of a list; values that were not measured are None.
 
     Attributes:
-        at: when it was looked at (Unix seconds).
-        examples_per_second: all trainers together.
-        trend: the same over equal stretches of the time that was looked at, the oldest first.
-        progress: the part of the steps that is done, between 0 and 1.
+        at: when it was diagnosed (Unix seconds).
+        examples_per_second: examples of all trainers together.
+        trend: the same for equal parts of the diagnosed time, the oldest first.
+        progress: the share of the steps that is done, between 0 and 1.
         eta_seconds: how long the rest takes at the present rate.
-        imbalance: the CPU of the busiest PS over their mean.
-        used_cores: by all replicas together, on average.
-        auc: of the last evaluation; so is ``log_loss``.
-        code: of the primary cause; None: none was found.
-        severity: of it.
-        finding: what it says, in a line.
-        codes: of all causes that are not over, and of what follows from them, to search by.
+        imbalance: the CPU use of the busiest PS over their mean.
+        used_cores: the mean number of cores that all replicas use together.
+        auc, log_loss: the results of the last evaluation.
+        code: the code of the primary cause; None: no cause was found.
+        severity: the severity of the primary cause.
+        finding: the primary cause in one line.
+        codes: the codes of all causes that are not over and of their effects, for searching.
     """
 
     at: float

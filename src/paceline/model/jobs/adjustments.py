@@ -1,7 +1,7 @@
-"""What a replica, or a host, of a job that runs has for a time instead of what its spec says.
+"""Adjustments: what a replica or host of a running job has for a limited time instead of what its spec says.
 
-A resize with an end is one, and so is each cut of a probe. All of them end by themselves: the process that
-asked for one may die, and nothing has to be put back by it.
+A resize with an end is an adjustment, and so is each cut of a probe. All adjustments end by themselves: the
+process that asked for one may die, and does not have to restore anything.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ class Knob(enum.StrEnum):
     CPU = "cpu"  # cores of a replica
     MEMORY = "memory"  # bytes of a replica
     LINK = "link"  # bits a second of an emulated host, each way
-    WEIGHT = "weight"  # times its ordinary share of cores that others want, too
+    WEIGHT = "weight"  # the factor on its ordinary share of cores that others want, too
     PAUSE = "pause"  # 1: the processes of a replica stand still
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """One of them.
+    """An adjustment.
 
     Attributes:
         knob: what is adjusted.
-        target: of which replica, such as ``ps-0``, or of which emulated host.
-        value: to what; its unit follows from the knob.
-        until: Unix seconds.
+        target: the replica, such as ``ps-0``, or the emulated host.
+        value: the adjusted value; its unit follows from the knob.
+        until: when it ends (Unix seconds).
     """
 
     knob: Knob
@@ -46,7 +46,7 @@ class Allowance:
     """What a replica may take; None: any amount.
 
     Attributes:
-        weight: times its ordinary share of cores that others want, too.
+        weight: the factor on its ordinary share of cores that others want, too.
         is_paused: whether its processes stand still.
     """
 
@@ -58,29 +58,29 @@ class Allowance:
 
 
 def merged(known: Sequence[Adjustment], new: Iterable[Adjustment]) -> tuple[Adjustment, ...]:
-    """Return adjustments with newer ones in their places."""
+    """Return known and new adjustments; a new one replaces a known one of the same knob and target."""
     found = {(each.knob, each.target): each for each in (*known, *new)}
     return tuple(found.values())
 
 
 def current(known: Sequence[Adjustment], now: float) -> tuple[Adjustment, ...]:
-    """Return those that have not ended (Unix seconds)."""
+    """Return the adjustments that have not ended at ``now`` (Unix seconds)."""
     return tuple(each for each in known if each.until > now)
 
 
 def value(known: Iterable[Adjustment], knob: Knob, target: object) -> float | None:
-    """Return to what something is adjusted; None: it is as its spec says."""
+    """Return the adjusted value of a knob of a target; None: it is as its spec says."""
     return next((each.value for each in known if each.knob is knob and each.target == str(target)), None)
 
 
 def sentence(adjustment: Adjustment, now: float) -> str:
-    """Return what an adjustment is, and for how long from now on (Unix seconds), for people."""
+    """Return for users what an adjustment does, and how much longer from ``now`` (Unix seconds)."""
     span = quantities.format_seconds(max(0.0, adjustment.until - now))
     return f"{adjustment.target} {_has(adjustment)} for {span}"
 
 
 def ended(adjustment: Adjustment) -> str:
-    """Return that an adjustment has ended, for people."""
+    """Return for users that an adjustment has ended."""
     return f"{adjustment.target} has the {_WHAT[adjustment.knob]} again that its job says"
 
 

@@ -1,4 +1,4 @@
-"""What a caller changed through the server: who, what, where from."""
+"""The audit log: which caller changed what through the server, and from where."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """One change that was asked for and allowed.
+    """A change that was requested and allowed.
 
     Attributes:
         at: when (Unix seconds).
         who: the name of the caller.
         origin: the address that the request came from.
-        action: such as ``jobs.stop``.
-        job: that it was about; None: it was about none.
-        namespace: of the cluster; None on this machine.
-        scope: how the names of the namespace's runs begin in the store. One that is made anew under the same
-            name has another, and so sees nothing of this.
-        detail: what changed, such as the diff of a job file; empty: the action says all.
+        action: the action, such as ``jobs.stop``.
+        job: the job that was changed; None: the action concerns no job.
+        namespace: the namespace of the cluster; None on this machine.
+        scope: the prefix that the runs of the namespace have in the store. A namespace that is created again
+            under the same name has another prefix, so it does not see this entry.
+        detail: what changed, such as the diff of a job file; empty: the action says everything.
     """
 
     at: float

@@ -1,4 +1,4 @@
-"""Where the code of a job comes from, when its image or the folder of its job file do not hold it."""
+"""Sources of a job's code, if neither its image nor the folder of its job file holds it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import dataclasses
 import posixpath
 import urllib.parse
 
-#: Variables by which code is fetched from a private source (``paceline.agent.fetch``); no command has them.
+#: Environment variables with which code is fetched from a private source (``paceline.agent.fetch``); they are
+#: not passed on to commands.
 CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Git:
-    """A commit of a repository, by itself or by a branch or a tag."""
+    """A commit of a repository, named by its hash, by a branch or by a tag."""
 
     url: str
     revision: str
@@ -28,14 +29,14 @@ class Archive:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Code:
-    """The code of a job: one source, and what of it counts.
+    """The code of a job: one source, and the folder within it.
 
     Attributes:
         git: a repository.
         archive: an archive.
         folder: a folder of the machine that submits the job, relative to the job file.
-        config_map: such a folder, packed, as a cluster has it.
-        path: the folder within the source that is the code; None: all of it.
+        config_map: the config map that holds such a folder, packed, in a cluster.
+        path: the folder within the source that has the code; None: the whole source.
     """
 
     git: Git | None = None
@@ -54,15 +55,15 @@ class Code:
         return f"the config map {self.config_map}"
 
     def root(self, top: str) -> str:
-        """Return the folder of the code when its source was fetched into ``top``."""
+        """Return the folder of the code after its source was fetched into ``top``."""
         return posixpath.normpath(posixpath.join(top, self.path or ""))
 
     def start(self, top: str, working_dir: str | None) -> str:
-        """Return where commands start: in a working directory within the code, or in an absolute one."""
+        """Return the folder in which commands start: a working directory in the code, or an absolute one."""
         return posixpath.normpath(posixpath.join(top, self.path or "", working_dir or ""))
 
 
 def shown_url(url: str) -> str:
-    """Return a URL without its query, which may be a signature that others should not see."""
+    """Return a URL without its query, which may hold a secret signature."""
     parts = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")) if parts.query else url

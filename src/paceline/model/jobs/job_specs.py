@@ -1,4 +1,4 @@
-"""What a user asks for: a job, its roles, and how it is to live and end."""
+"""A job as its user describes it: its roles, their resources, and the rules for its start and end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from paceline.model.roles import ReplicaId, Role
 
 API_VERSION = "paceline.dev/v1alpha1"
 KIND = "TrainingJob"
-#: A running job may get as many workers again, but at least and at most so many (`RoleSpec.most_replicas`).
+#: A running job may get as many more workers as it has, but at least 16 and at most 256 more
+#: (`RoleSpec.most_replicas`).
 SPARE_WORKERS = 16, 256
 
-#: What a command and an environment value may hold in braces; the agent fills them in.
+#: Placeholders that commands and environment values may have in braces; the agent fills them in.
 PLACEHOLDERS = (
     "job", "role", "index", "attempt", "address", "threads", "run_dir", "checkpoint_dir", "code_dir",
     "ps_hosts", "worker_hosts", "chief_hosts", "evaluator_hosts", "cluster_spec",
@@ -24,7 +25,7 @@ PLACEHOLDERS = (
 
 
 class Framework(enum.StrEnum):
-    """By whose variables of the environment replicas find each other."""
+    """The framework whose environment variables replicas use to find each other."""
 
     TENSORFLOW = "tensorflow"  # TF_CONFIG
     PYTORCH = "pytorch"  # MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE and their kin
@@ -32,9 +33,9 @@ class Framework(enum.StrEnum):
 
 
 class Instrumentation(enum.StrEnum):
-    """Whether Paceline looks into a script that does not report by itself."""
+    """Whether Paceline instruments a script that does not report by itself."""
 
-    AUTO = "auto"  # where the script runs a TensorFlow or a PyTorch that is known
+    AUTO = "auto"  # if the script uses a supported version of TensorFlow or PyTorch
     OFF = "off"
 
 
@@ -53,7 +54,7 @@ class SuccessPolicy(enum.StrEnum):
 
 
 class CleanUp(enum.StrEnum):
-    """What is removed when the job has ended; logs, samples and exit reasons always stay."""
+    """What is removed after the job has ended; logs, samples and exit reasons always stay."""
 
     RUNNING = "running"  # end what still runs, keep each replica's scratch files
     SUCCEEDED = "succeeded"  # and remove the scratch files of those that did not fail
@@ -61,9 +62,9 @@ class CleanUp(enum.StrEnum):
 
 
 class FitPolicy(enum.StrEnum):
-    """What becomes of a job for which a cluster has no room at the moment."""
+    """What happens to a job that a cluster has no room for at the moment."""
 
-    HOLD = "hold"  # it waits, whole, until all of it fits
+    HOLD = "hold"  # it waits as a whole until all of it fits
     FAIL = "fail"  # it fails at once
     OFF = "off"  # the fit is not checked: its pods wait one by one
 
@@ -72,7 +73,7 @@ class SecurityProfile(enum.StrEnum):
     """What containers may do."""
 
     IMAGE = "image"  # run as the image says, as root too
-    RESTRICTED = "restricted"  # as Kubernetes' Pod Security Standard of that name asks for
+    RESTRICTED = "restricted"  # as Kubernetes' Pod Security Standard "restricted" requires
 
 
 class RestartWhen(enum.StrEnum):
@@ -104,9 +105,9 @@ class MemoryGrowth:
 class RoleSpec:
     """All replicas of one role.
 
-    ``None`` for a resource means that none was asked for: no limit is set. ``threads`` None means: as many as
-    the cores that the replica really has, found out in the replica itself. ``max_replicas`` None means the
-    default of `most_replicas`.
+    A resource of None is not limited. ``threads`` of None stands for the number of cores that the replica
+    really has, which is found out in the replica itself. ``max_replicas`` of None stands for the default of
+    `most_replicas`.
     """
 
     role: Role
@@ -124,7 +125,7 @@ class RoleSpec:
 
     @property
     def most_replicas(self) -> int:
-        """Up to how many a running job may be scaled: its parameter servers are told of so many addresses."""
+        """The most replicas that a running job may get: its parameter servers know this many addresses."""
         least, most = SPARE_WORKERS
         return self.max_replicas or self.replicas + min(max(self.replicas, least), most)
 
@@ -132,9 +133,9 @@ class RoleSpec:
     def requested_millicores(self) -> int:
         """What a replica requests of a Kubernetes node, in thousandths of a core.
 
-        A thousandth less than cores that are shared, so its pod is Burstable: with a request that equals its
-        limit in whole cores, the kubelet's static CPU manager would take them from all others
-        (``policy_static.go``), and no Guaranteed pod can be resized on a node with one.
+        With shared cores it requests a thousandth less than its limit, so its pod is Burstable. If the
+        request equalled the limit in whole cores, the kubelet's static CPU manager would take these cores
+        from all others (``policy_static.go``), and a Guaranteed pod cannot be resized on a node with it.
         """
         millicores = round((self.cpu_cores or 0) * 1000)
         return millicores - (1 if millicores > 1 and self.cpu_policy is CpuPolicy.SHARED else 0)
@@ -142,7 +143,7 @@ class RoleSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class CoreRange:
-    """How few and how many cores a replica may have."""
+    """The fewest and the most cores that a replica may have."""
 
     low: float
     high: float
@@ -150,12 +151,12 @@ class CoreRange:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Autoscale:
-    """Cores that are moved between the replicas of a job that runs, by what a probe says.
+    """Autoscaling: cores are moved between the replicas of a running job, by the results of probes.
 
     Attributes:
-        ranges: of each role that takes part.
-        most_cores: of all replicas together; None: as many as the job asks for.
-        every_seconds: how long all stays as it is between two rounds, at least.
+        ranges: the range of cores for each role that takes part.
+        most_cores: the most cores of all replicas together; None: as many as the job asks for.
+        every_seconds: the least time between two rounds.
     """
 
     ranges: Mapping[Role, CoreRange]
@@ -165,7 +166,7 @@ class Autoscale:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """What one replica has instead of what its role asks for; None: as its role."""
+    """Resources of a single replica instead of those of its role; None: as its role."""
 
     cpu_cores: float | None = None
     memory_bytes: int | None = None
@@ -195,9 +196,9 @@ class Volume:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SchedulingSpec:
-    """When a cluster lets the job begin; of the jobs that wait, those of higher priority first.
+    """When a cluster lets the job begin: waiting jobs of higher priority come first.
 
-    With a ``queue`` of Kueue or Volcano that decides, and the rest does not count.
+    With a ``queue``, Kueue or Volcano decides, and the other fields do not count.
     """
 
     fit: FitPolicy = FitPolicy.HOLD
@@ -207,7 +208,7 @@ class SchedulingSpec:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Security:
-    """What containers may do, and as which user they run (a number); None: the user of the image."""
+    """What containers may do, and the number of the user they run as; None: the user of the image."""
 
     profile: SecurityProfile = SecurityProfile.IMAGE
     user: int | None = None
@@ -215,7 +216,7 @@ class Security:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobSpec:
-    """A whole job, as its file says it, with every default filled in."""
+    """A whole job, as its job file describes it, with every default filled in."""
 
     name: str
     labels: Mapping[str, str] = dataclasses.field(default_factory=dict)
@@ -244,7 +245,7 @@ class JobSpec:
 
     @property
     def asked_cores(self) -> float | None:
-        """Return the cores of all replicas together; None: those of a role are not limited."""
+        """Return the cores of all replicas together; None: the cores of a replica are not limited."""
         cores = [self.role_of(each).cpu_cores for each in self.replicas()]
         return None if None in cores else sum(each or 0.0 for each in cores)
 
@@ -253,11 +254,11 @@ class JobSpec:
         return next((spec for spec in self.roles if spec.role is role), None)
 
     def core_range(self, role: Role) -> CoreRange | None:
-        """Return between which numbers of cores autoscaling keeps a replica of a role; None: it does not."""
+        """Return the range in which autoscaling keeps the cores of a role's replicas; None: it does not."""
         return None if self.autoscale is None else self.autoscale.ranges.get(role)
 
     def role_of(self, replica: ReplicaId) -> RoleSpec:
-        """Return the spec of a replica's role, with the cores and the memory of that one replica.
+        """Return the spec of a replica's role, with the cores and the memory of this replica.
 
         Raises:
             KeyError: the job has no such role.
@@ -283,13 +284,13 @@ class JobSpec:
         return role is not None and replica.index < role.replicas
 
     def spares(self) -> tuple[ReplicaId, ...]:
-        """Return the workers that the job has not, but may get while it runs."""
+        """Return the workers that the job does not have, but may get while it runs."""
         role = self.role(Role.WORKER)
         indices = range(role.replicas, role.most_replicas) if role else ()
         return tuple(ReplicaId(Role.WORKER, index) for index in indices)
 
     def with_workers(self, workers: int, *, most: int | None = None) -> JobSpec:
-        """Return the job with so many workers; how many it may get at most stays, unless it is given."""
+        """Return the job with a number of workers; the most it may get stays unless ``most`` is given."""
         roles = tuple(
             dataclasses.replace(role, replicas=workers, max_replicas=most or role.most_replicas)
             if role.role is Role.WORKER
@@ -304,6 +305,6 @@ class JobSpec:
         return (spec.command if spec else ()) or self.command
 
     def environment_of(self, role: Role) -> dict[str, str]:
-        """Return the environment of a role: the job's, with the role's own over it."""
+        """Return the environment of a role: the job's variables, overridden by the role's own."""
         spec = self.role(role)
         return {**self.environment, **(spec.environment if spec else {})}

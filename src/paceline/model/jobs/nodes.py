@@ -1,4 +1,4 @@
-"""Nodes of a cluster as far as a job has to fit on them: what they have, what is taken, whom they let in."""
+"""Nodes of a cluster, as a job has to fit on them: what they have, what is in use, and their taints."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Resources:
     gpus: int = 0
     pods: int = 0
 
-    # Written out: a cluster of thousands of nodes has millions of these sums.
+    # Written out for speed: a cluster of thousands of nodes needs millions of these sums.
     def __add__(self, other: Resources) -> Resources:
         return Resources(
             millicores=self.millicores + other.millicores,
@@ -38,13 +38,13 @@ class Resources:
         )
 
     def lacking(self, wanted: Resources) -> tuple[str, ...]:
-        """Return the names of what is wanted and not there; what is not wanted is never lacking."""
+        """Return the names of the wanted resources that are not fully available here."""
         return tuple(
             name for name in KINDS if (need := getattr(wanted, name)) > 0 and need > getattr(self, name)
         )
 
     def times(self, wanted: Resources) -> int:
-        """Return how often something fits in here that takes at least one thing."""
+        """Return how often ``wanted`` fits in here; it has to take at least one resource."""
         counts: list[int] = [
             getattr(self, name) // need for name in KINDS if (need := getattr(wanted, name)) > 0
         ]
@@ -66,10 +66,10 @@ class Taint:
         return f"{self.key}={self.value}:{self.effect}" if self.value else f"{self.key}:{self.effect}"
 
     def is_tolerated(self, tolerations: tuple[Toleration, ...]) -> bool:
-        """Whether one of the tolerations is for this taint.
+        """Whether one of the tolerations matches this taint.
 
         Source: ``Toleration.ToleratesTaint`` of Kubernetes (``k8s.io/component-helpers``): an empty effect or
-        key is for all, ``Exists`` for every value.
+        key matches all, ``Exists`` matches every value.
         """
         return any(
             (not each.effect or each.effect == self.effect)
@@ -81,7 +81,7 @@ class Taint:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A node: ``used`` is requested by pods that are bound to it, and is no more once they have ended."""
+    """A node; ``used`` is the sum of the requests of pods that are bound to it and have not ended."""
 
     name: str
     allocatable: Resources
@@ -93,13 +93,13 @@ class Node:
 
     @property
     def free(self) -> Resources:
-        """What no pod has requested."""
+        """The allocatable resources that no pod has requested."""
         return self.allocatable - self.used
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What a namespace's quota still lets in, by the names of `Resources`, of what it bounds at all."""
+    """What is left of a namespace's quota, by field of `Resources`, for the resources that it bounds."""
 
     name: str
     left: Mapping[str, int]

@@ -1,4 +1,4 @@
-"""What keeps an attempt of a replica from running, or has ended it, as the place where it runs says it."""
+"""Obstacles that keep an attempt of a replica from running, or ended it, in a cluster or on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline.model.roles import ReplicaId
 
 
 class ObstacleKind(enum.StrEnum):
-    """What it is; the words are stable."""
+    """The kind of an obstacle; the words are stable."""
 
     UNSCHEDULABLE = "unschedulable"
     IMAGE = "image"
@@ -25,12 +25,12 @@ class ObstacleKind(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Obstacle:
-    """One of them.
+    """An obstacle.
 
     Attributes:
-        message: in the words of its source, such as the scheduler.
-        replica: whose; None: of the whole job.
-        attempt: which attempt of it.
+        message: the words of its source, such as the scheduler.
+        replica: the replica concerned; None: the whole job.
+        attempt: the attempt of the replica.
         at: when it was seen last, in Unix seconds; None: now.
         count: how often it was seen.
     """

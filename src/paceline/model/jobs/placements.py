@@ -1,4 +1,4 @@
-"""Which replicas go on which hosts (pod placement), as asked for."""
+"""Pod placement: which replicas a job file wants on which hosts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 
 class PlacementStrategy(enum.StrEnum):
-    """How the replicas of a job are laid over hosts."""
+    """How the replicas of a job are distributed over hosts."""
 
     ANY = "any"
     SPREAD_PS = "spread-ps"  # PS on as many hosts as there are
@@ -29,7 +29,7 @@ class Toleration:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlacement:
-    """The strategy, and which nodes are allowed at all."""
+    """The placement strategy, and the nodes that are allowed at all."""
 
     strategy: PlacementStrategy = PlacementStrategy.ANY
     node_selector: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What a team may take of a cluster, and what it has taken: a namespace's quotas and queues."""
+"""The quotas and queues of a namespace: what a team may use of a cluster, and what it uses."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import enum
 
 
 class QuotaUnit(enum.StrEnum):
-    """What amounts are counted in."""
+    """The unit of an amount."""
 
     CORES = "cores"
     BYTES = "bytes"
@@ -16,12 +16,12 @@ class QuotaUnit(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """How much of a resource is taken.
+    """How much of a resource is used.
 
     Attributes:
-        resource: as Kubernetes calls it, such as ``requests.cpu``.
-        used: None: not reported yet.
-        hard: what may be taken at most; None: it is bounded elsewhere, or not at all.
+        resource: Kubernetes' name of it, such as ``requests.cpu``.
+        used: the amount in use; None: not reported yet.
+        hard: the most that may be used; None: it is bounded elsewhere, or not at all.
     """
 
     resource: str
@@ -31,18 +31,18 @@ class Use:
 
     @property
     def share(self) -> float | None:
-        """Return which part of what may be taken is taken; None: that is not known."""
+        """Return the used share of what may be used; None: not known."""
         return self.used / self.hard if self.used is not None and self.hard else None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUse:
-    """A ResourceQuota, or a queue of Kueue (LocalQueue), and what is taken of it.
+    """A ResourceQuota, or a queue of Kueue (LocalQueue), and what is used of it.
 
     Attributes:
-        kind: which of the two.
-        uses: resource by resource, by their names.
-        pending, admitted: workloads of a queue; None: it is a quota, or they are not reported yet.
+        kind: which of the two it is.
+        uses: the use of each resource, sorted by name.
+        pending, admitted: the numbers of workloads of a queue; None: it is a quota, or not reported yet.
     """
 
     kind: str
@@ -54,11 +54,11 @@ class QuotaUse:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaUses:
-    """All that bounds a namespace.
+    """All quotas and queues of a namespace.
 
     Attributes:
-        items: quotas, then queues, by their names.
-        unknown: what could not be looked at, and why.
+        items: quotas, then queues, each sorted by name.
+        unknown: what could not be read, and why.
     """
 
     items: tuple[QuotaUse, ...] = ()

@@ -1,4 +1,4 @@
-"""How long what is known of finished runs is kept, and in how much detail."""
+"""Retention: how long the data of finished runs is kept, and in how much detail."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ DAY_SECONDS = 86_400.0
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """For how long after their end runs are kept in which detail; None: for ever.
+    """How long after their end runs are kept in each detail; None: for ever.
 
     Attributes:
-        full_seconds: with every sample and step report, as they were measured.
-        minutes_seconds: with those of a minute combined into one.
-        runs_seconds: at all, with logs and checkpoints; before that what a run came to is kept, what was
-            found in it, its events, evaluations, output and checkpoints.
+        full_seconds: how long every sample and step report is kept as measured.
+        minutes_seconds: how long samples and step reports are kept, combined into one a minute.
+        runs_seconds: how long runs are kept at all: their results, findings, events, evaluations, output and
+            checkpoints.
     """
 
     full_seconds: float | None = 14 * DAY_SECONDS
@@ -28,10 +28,10 @@ class Retention:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Ageing:
-    """A run that has become old enough for less detail.
+    """A run that is old enough for less detail.
 
     Attributes:
-        detail: what is to be kept of it; None: nothing.
+        detail: the detail to keep; None: the run is to be deleted.
     """
 
     run: RunSummary
@@ -39,7 +39,7 @@ class Ageing:
 
 
 def ageing(run: RunSummary, retention: Retention, *, now: float) -> Ageing | None:
-    """Return what is to become of a run; None: it stays as it is.
+    """Return the run with the detail to reduce it to; None: it stays as it is.
 
     Args:
         run: the run.
@@ -64,7 +64,7 @@ def ageing(run: RunSummary, retention: Retention, *, now: float) -> Ageing | Non
 def expires_at(run: Run | RunSummary) -> float | None:
     """Return when a run is to be deleted by its own time to live; None: it is kept.
 
-    A stopped one is kept, whatever its time: it may go on from its checkpoints, which are in its folder.
+    A stopped run is always kept: it may be resumed from its checkpoints, which are in its folder.
     """
     ttl = run.spec.ttl_after_finished_seconds if isinstance(run, Run) else run.ttl_after_finished_seconds
     if ttl is None or run.finished_at is None or run.phase is JobPhase.STOPPED or not run.phase.is_final:

@@ -6,7 +6,7 @@ import re
 
 
 def free_name(wanted: str, taken: set[str]) -> str:
-    """Return ``wanted``, or with the first number from 2 that makes it new."""
+    """Return ``wanted``; if it is taken, with a number from 2 that is above all numbers in use."""
     if wanted not in taken:
         return wanted
     numbers = (re.fullmatch(re.escape(wanted) + r"-(\d+)", name) for name in taken)
@@ -14,6 +14,6 @@ def free_name(wanted: str, taken: set[str]) -> str:
 
 
 def cluster_job(run: str) -> tuple[str, str]:
-    """Return the namespace and the name of a job of a cluster, from its run's name in a store."""
+    """Return the namespace and the name of a cluster's job, from the name of its run in the store."""
     where, name, _ = run.split("/")
     return where.partition(".")[0], name

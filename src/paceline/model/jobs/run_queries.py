@@ -1,6 +1,6 @@
-"""Which runs a list is to show, in which order, page by page; and the answer, from runs that are at hand.
+"""Queries for pages of a list of runs, and their answers from runs in memory.
 
-A store answers the same in SQL (`stores.runs`); a property test holds the two together.
+A store answers the same queries in SQL (`stores.runs`); a property test compares the two.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MOST_RUNS = 500
 
 
 class Order(enum.StrEnum):
-    """What runs are sorted by; those without it come last in either direction."""
+    """What runs are sorted by; runs without a value come last in either direction."""
 
     SUBMITTED = "submitted"
     FINISHED = "finished"
@@ -33,27 +33,27 @@ class Order(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cursor:
-    """The last run of a page: where the next one begins.
+    """The last run of a page, after which the next page begins.
 
     Attributes:
-        value: what it was sorted by; None: it has none.
-        name: runs of the same value are sorted by their name.
+        value: the value by which the run was sorted; None: it has none.
+        name: the name of the run; runs of the same value are sorted by their names.
     """
 
     value: float | str | None
     name: str
 
     def __str__(self) -> str:
-        """Return it as clients carry it from page to page."""
+        """Return the cursor as text that clients pass on from page to page."""
         text = json.dumps([self.value, self.name])
         return base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
-        """Return the cursor that was written so.
+        """Return the cursor that a text stands for.
 
         Raises:
-            ValueError: it was not.
+            ValueError: the text is not the text of a cursor.
         """
         try:
             data = json.loads(base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)))
@@ -71,20 +71,20 @@ class Cursor:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs, and which page of them.
+    """Which runs are wanted, and which page of them.
 
     Attributes:
-        phases: only runs in one of these; None: in any.
-        search: only runs with this in their name, their model, the value of a label, their main finding or
-            the codes of their causes, whatever its case; empty: any.
-        model: only runs that train this one (`trained_models`); empty: any.
-        finding: only runs in which a cause with this code was found; empty: any.
-        selector: only runs with such labels.
-        since: only runs that were submitted then or later (Unix seconds).
-        until: only runs that were submitted before.
-        order: what they are sorted by.
+        phases: only runs in one of these phases; None: in any phase.
+        search: only runs with this text in their name, their model, the value of a label, their main finding
+            or the codes of their causes, ignoring case; empty: all runs.
+        model: only runs that train this model (`trained_models`); empty: any model.
+        finding: only runs in which a cause with this code was found; empty: all runs.
+        selector: only runs whose labels it selects.
+        since: only runs submitted at this time or later (Unix seconds).
+        until: only runs submitted before this time (Unix seconds).
+        order: what the runs are sorted by.
         descending: whether the largest, latest or last comes first.
-        limit: how many a page has at most.
+        limit: the most runs on a page.
         after: the last run of the page before; None: the first page is wanted.
     """
 
@@ -109,7 +109,7 @@ class RunQuery:
             raise ValueError(f"the page before was not sorted by {self.order}")
 
     def selects(self, run: RunSummary) -> bool:
-        """Whether a run is on one of the pages."""
+        """Whether a run belongs to the result, on whichever page."""
         text = self.search.lower()
         return (
             (self.phases is None or run.phase in self.phases)
@@ -131,8 +131,8 @@ class RunPage:
     """A page of a list of runs.
 
     Attributes:
-        total: how many all pages have together.
-        after: where the next page begins; None: this is the last one.
+        total: the number of runs on all pages together.
+        after: the cursor for the next page; None: this is the last page.
     """
 
     runs: tuple[RunSummary, ...]
@@ -141,7 +141,7 @@ class RunPage:
 
 
 def page(runs: Iterable[RunSummary], query: RunQuery) -> RunPage:
-    """Return the page that a query asks for, of all runs that there are; each has another name."""
+    """Return the page that a query asks for; ``runs`` are all runs, with distinct names."""
     found = {query.cursor(run): run for run in runs if query.selects(run)}
     ordered = _ordered({*found, *([query.after] if query.after else ())}, descending=query.descending)
     rest = ordered[ordered.index(query.after) + 1 :] if query.after else ordered
@@ -156,7 +156,7 @@ def _ordered(cursors: Iterable[Cursor], *, descending: bool) -> list[Cursor]:
 
 
 def cut(runs: list[RunSummary], total: int, query: RunQuery) -> RunPage:
-    """Return a page of runs that are sorted, of which one too many says that there is another page."""
+    """Return a page of sorted runs; one run more than the limit means that there is another page."""
     shown = tuple(runs[: query.limit])
     return RunPage(runs=shown, total=total, after=query.cursor(shown[-1]) if len(runs) > len(shown) else None)
 

@@ -1,4 +1,4 @@
-"""A job that was submitted: what was asked for, and how it went."""
+"""Runs: jobs that were submitted, with their events and the requests of users."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from paceline.model import roles
 from paceline.model.explanations import job_summaries
 from paceline.model.jobs import job_specs, statuses
 
-#: What ``engine`` of a run says.
+#: The values of a run's ``engine``.
 LOCAL, KUBERNETES = "local", "kubernetes"
 STOP, SCALE, RESIZE, ADJUST = "stop", "scale", "resize", "adjust"
-#: Said of a change for good of what replicas may take, and of one for a time, as it begins and ends.
+#: Event kinds: limits of replicas changed for good; an adjustment for a limited time began or ended.
 RESIZED, ADJUSTED = "resized", "adjusted"
-#: Said of what a cluster does not give, and why.
+#: Event kind: a cluster did not grant a resize; the message says why.
 NOT_RESIZED = "not-resized"
-#: Said when a run goes on with another job file, or why it does not.
+#: Event kinds: a run goes on with another job file, or does not; the message then says why.
 CHANGED, NOT_CHANGED = "changed", "not-changed"
-#: Said by agents of what is seen in a script, and what is not, and why.
+#: Event kind, from agents: what the instrumentation sees in a script, and what it does not see, and why.
 SEEN = "instrumentation"
-#: How that begins where the steps of a script are seen.
+#: The message of such an event begins like this if the steps of a script are seen.
 STEPS_SEEN = "its steps,"
-#: Said by agents of a fact with a name and a value (`script_facts`).
+#: Event kind, from agents: a fact with a name and a value (`script_facts`).
 FACT = "fact"
-#: Said by agents of what was changed in a script, and what was not, and why (`model.variables.cures`).
+#: Event kind, from agents: what was changed in a script, and what was not, and why (`model.variables.cures`).
 CURED = "cure"
-#: Said by agents of what a trainer does while it makes no step, as of since when (`standings`).
+#: Event kind, from agents: what a trainer does while it makes no step, and since when (`standings`).
 STANDING = "standing"
-#: Kinds of events that hold for as long as a script runs, and are shown apart from what happened.
+#: Event kinds that hold for as long as a script runs; they are shown apart from what happened.
 OF_SCRIPTS = (SEEN, FACT, CURED)
-#: What happened to a run that came out of a recording.
+#: Event kind: the run was imported from a recording.
 IMPORTED = "imported"
 
 
 class Detail(enum.StrEnum):
-    """How much of what was measured of a run is kept."""
+    """How many of the measurements of a run are kept."""
 
     FULL = "full"
     MINUTES = "minutes"  # samples and step reports in intervals of a minute
@@ -52,10 +52,10 @@ class Run:
     Attributes:
         source: the job file, byte for byte as submitted.
         directory: where logs, checkpoints and scratch files are.
-        started_at: when its replicas were first launched; None before.
-        finished_at: when it became final; None before.
-        notes: what the engine could not limit or measure, and which commit its code is, said once.
-        detail: how much of what was measured is kept.
+        started_at: when its replicas were first launched; None: not yet.
+        finished_at: when it became final; None: not yet.
+        notes: what the engine could not limit or measure, and the commit of its code.
+        detail: how many of its measurements are kept.
     """
 
     name: str
@@ -74,15 +74,15 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """What a list of runs shows of each; times are Unix seconds.
+    """A run as a list of runs shows it; times are Unix seconds.
 
     Attributes:
         ttl_after_finished_seconds: how long it is kept after its end; None: until a user removes it.
-        replicas: running of wanted replicas by role, such as ``ps 2/2, worker 3/4``.
-        namespace: of the cluster; None on this machine.
-        digest: how it did when it was last diagnosed; None: it never was.
-        model: which it trains (`trained_models`).
-        detail: how much of what was measured is kept.
+        replicas: running and wanted replicas by role, such as ``ps 2/2, worker 3/4``.
+        namespace: the namespace of the cluster; None on this machine.
+        digest: the result of its last diagnosis; None: it was never diagnosed.
+        model: the name of the model that it trains (`trained_models`).
+        detail: how many of its measurements are kept.
     """
 
     name: str
@@ -119,7 +119,7 @@ class ReplicaRow:
 
     @property
     def has_failed(self) -> bool:
-        """Whether its last end was a failure: for good, to come back from, or until the job was stopped."""
+        """Whether its last attempt failed: for good, before a restart, or before the job was stopped."""
         if self.phase in (statuses.ReplicaPhase.FAILED, statuses.ReplicaPhase.BACKING_OFF):
             return True
         if self.phase is not statuses.ReplicaPhase.STOPPED or self.exit is None or not self.restarts:
@@ -129,7 +129,7 @@ class ReplicaRow:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class JobEvent:
-    """Something that happened to a run, for people and for the time line."""
+    """Something that happened to a run, for users and for the time line."""
 
     at: float
     kind: str
@@ -140,10 +140,10 @@ class JobEvent:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """Something that a user wants of a run and that its supervisor has not taken up yet.
+    """A user's request to a run that its supervisor has not taken up yet.
 
     Attributes:
-        kind: ``stop``, ``scale N``: so many workers, ``resize`` or ``adjust`` with what is asked as JSON.
+        kind: ``stop``, ``scale N`` for N workers, or ``resize`` or ``adjust`` with the details as JSON.
     """
 
     id: int
@@ -153,12 +153,12 @@ class RunRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Relay:
-    """That a run goes on with another job file, from its last checkpoint; times are Unix seconds.
+    """A run's change to another job file, from its last checkpoint; times are Unix seconds.
 
     Attributes:
-        source: the job file that it goes on with.
-        before: the job file that it had until then.
-        done_at: when it did; None: it has not ended yet to begin anew.
+        source: the new job file.
+        before: the job file that the run had until then.
+        done_at: when the run went on with it; None: the run has not ended yet to begin again.
     """
 
     id: int
@@ -170,18 +170,18 @@ class Relay:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Submit:
-    """How a submit that is made twice is known as one.
+    """The identity of a submit, by which a repeated submit is recognized.
 
     Attributes:
-        key: that the caller has chosen; unique in the store.
-        fingerprint: of what was submitted, so that a key is not taken for something else by mistake.
+        key: the key that the caller has chosen; unique in the store.
+        fingerprint: the fingerprint of the submitted job, so that a key is not reused for another job.
     """
 
     key: str
     fingerprint: str
 
     def taken(self, name: str) -> errors.Conflict:
-        """Return the error for a key with which something else was submitted: the run of that name."""
+        """Return the error for a key that another job was submitted with: the run ``name``."""
         return errors.Conflict(
             f"another job was submitted with the key {self.key!r}: {name}",
             "give each submit a key of its own",
@@ -189,10 +189,10 @@ class Submit:
 
 
 def replica_counts(replicas: Iterable[tuple[str, bool]]) -> str:
-    """Return how many replicas of each role run, of those wanted: ``ps 2/2, worker 3/4``.
+    """Return how many of the wanted replicas of each role run: ``ps 2/2, worker 3/4``.
 
     Args:
-        replicas: the role of each, and whether it runs.
+        replicas: the role of each wanted replica, and whether it runs.
     """
     found: dict[str, list[bool]] = {}
     for role, runs in replicas:

@@ -1,7 +1,7 @@
 """Label selectors, as kubectl takes them: ``team=ads``, ``team!=ads``, ``team in (ads, search)``, ``!team``.
 
-Requirements are joined by commas; all have to hold. As in Kubernetes, ``!=`` and ``notin`` are also true of
-what has no such label.
+Requirements are joined by commas; all have to hold. As in Kubernetes, ``!=`` and ``notin`` also select
+objects without the label.
 
 Source: Kubernetes' documentation, "Labels and Selectors"; ``labels.Parse`` of ``k8s.io/apimachinery``
 (without ``>`` and ``<``).
@@ -24,10 +24,10 @@ _VALUE = re.compile(rf"(?:{_NAME})?")
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Requirement:
-    """What one label has to be: one of some values, or, ``is_negated``, none of them.
+    """What one label has to be: one of some values or, if ``is_negated``, none of them.
 
     Attributes:
-        values: None: any, so that it is asked whether the label is there.
+        values: the values; None: any value, so only the presence of the label counts.
     """
 
     key: str
@@ -35,7 +35,7 @@ class Requirement:
     is_negated: bool = False
 
     def holds(self, labels: Mapping[str, str]) -> bool:
-        """Whether it is true of an object with these labels."""
+        """Whether an object with these labels meets the requirement."""
         is_one = self.key in labels and (self.values is None or labels[self.key] in self.values)
         return is_one is not self.is_negated
 
@@ -49,7 +49,7 @@ class Requirement:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Selector:
-    """Requirements that all have to hold; none: everything is selected."""
+    """Requirements that all have to hold; without any, every object is selected."""
 
     requirements: tuple[Requirement, ...] = ()
 
@@ -62,10 +62,10 @@ class Selector:
 
 
 def parse(text: str) -> Selector:
-    """Return the selector that a text says.
+    """Return the selector that a text describes.
 
     Raises:
-        ValueError: what cannot be read, and where.
+        ValueError: the text cannot be parsed; the message says where.
     """
     found = []
     at = _skip(text, 0)
@@ -90,7 +90,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _requirement(text: str, at: int) -> tuple[Requirement, int]:
-    """Return the requirement that begins at a place, and where it ends."""
+    """Return the requirement that begins at a position, and the position of its end."""
     if match := _SETS.match(text, at):
         values = frozenset(each.strip() for each in match[3].split(","))
         wrong = sorted(each for each in values if not _VALUE.fullmatch(each))

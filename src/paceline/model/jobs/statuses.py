@@ -1,4 +1,4 @@
-"""Where a job and its replicas stand, and why a replica ended."""
+"""The phases of jobs and replicas, and the reasons why replicas end."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import enum
 
 
 class JobPhase(enum.StrEnum):
-    """The life of a job. The last three are final."""
+    """The phases of a job. The last three are final."""
 
     PENDING = "pending"
     STARTING = "starting"
@@ -20,7 +20,7 @@ class JobPhase(enum.StrEnum):
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing of the job runs and nothing more happens by itself."""
+        """Whether nothing of the job runs, and nothing more happens unless a user asks for it."""
         return self in (JobPhase.SUCCEEDED, JobPhase.FAILED, JobPhase.STOPPED)
 
 
@@ -29,7 +29,7 @@ ACTIVE_PHASES = tuple(phase for phase in JobPhase if not phase.is_final)
 
 
 class ReplicaPhase(enum.StrEnum):
-    """The life of a replica. ``backing-off`` waits for its next attempt; the last three are final."""
+    """The phases of a replica. ``backing-off`` waits for its next attempt; the last three are final."""
 
     PENDING = "pending"
     STARTING = "starting"
@@ -52,7 +52,7 @@ class ReplicaPhase(enum.StrEnum):
 
 
 class ExitKind(enum.StrEnum):
-    """Why a replica ended (``docs/agent-protocol.md``); ``lost`` is the engine's own word."""
+    """Why a replica ended (``docs/agent-protocol.md``); agents never report ``lost``."""
 
     COMPLETED = "completed"
     ERROR = "error"
@@ -63,16 +63,16 @@ class ExitKind(enum.StrEnum):
     LOST = "lost"
 
 
-#: What a shell adds to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
+#: A shell adds this to the number of a signal that ended its command (POSIX, "Exit Status for Commands").
 SHELL_CODE = 128
-#: The last of Linux's signals (``signal.h``): a larger number above that of a shell is a program's own code.
+#: The last signal of Linux (``signal.h``). An exit code above `SHELL_CODE` plus this is the program's own.
 LAST_SIGNAL = 64
-#: What a shell and a container runtime say of a command that cannot be started, however often it is tried.
+#: Exit codes of shells and container runtimes for a command that can never be started.
 NOT_STARTED = (126, 127, 128)
 
 
 def signal_of(code: int) -> int | None:
-    """Return the signal that an exit code of a shell stands for; None: it is a code of the command's own."""
+    """Return the signal that an exit code of a shell stands for; None: the code is the command's own."""
     return code - SHELL_CODE if SHELL_CODE < code <= SHELL_CODE + LAST_SIGNAL else None
 
 
@@ -97,8 +97,9 @@ class ExitReason:
 
     @property
     def ended_by(self) -> int | None:
-        """Return the signal that ended the command, also where a shell above it has made an exit code of it;
-        None: none did, or it ended for a reason that says more.
+        """Return the signal that ended the command, even if a shell turned the signal into an exit code.
+
+        None: no signal ended it, or the kind of the reason says more.
         """
         if self.kind is ExitKind.SIGNAL:
             return self.signal
@@ -108,5 +109,5 @@ class ExitReason:
 
     @property
     def is_never_started(self) -> bool:
-        """Whether it could not be started and never will be: no moment without a network or a registry."""
+        """Whether the command can never be started, unlike after an outage of a network or a registry."""
         return self.kind is ExitKind.LAUNCH_FAILED and self.code in NOT_STARTED

@@ -1,4 +1,4 @@
-"""Stretches of time, and the one in which a run trained."""
+"""Intervals of time, and the interval in which a run trained."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from paceline.model.measures.samples import Sample, StepReport
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """A stretch of time in Unix seconds."""
+    """An interval of time in Unix seconds."""
 
     since: float
     until: float
 
     @property
     def seconds(self) -> float:
-        """Return how long it is."""
+        """Return the length of the interval."""
         return self.until - self.since
 
     def has(self, item: Sample | StepReport) -> bool:
-        """Whether the middle of what a measurement is about lies within."""
+        """Whether the middle of the interval of a measurement lies within this interval."""
         since, until = stretch(item)
         return self.since <= (since + until) / 2 <= self.until
 
 
 def training_interval(recording: Recording) -> Interval | None:
-    """Return the time in which steps were made, or else in which anything was measured; None for neither."""
+    """Return the time in which steps were reported, or else anything was measured; None: neither."""
     for items in (recording.steps, recording.samples):
         stretches = [stretch(item) for item in items]
         if stretches:
@@ -40,12 +40,12 @@ def training_interval(recording: Recording) -> Interval | None:
 
 
 def stretch(item: Sample | StepReport) -> tuple[float, float]:
-    """Return from when until when a measurement reaches."""
+    """Return the start and the end of the interval of a measurement."""
     return item.at - max(0.0, item.interval_seconds or 0.0), item.at
 
 
 def covered_seconds(stretches: Iterable[tuple[float, float]]) -> float:
-    """Return how much time stretches cover together; what two of them cover counts once."""
+    """Return how many seconds intervals cover together; where they overlap, time counts once."""
     total, end = 0.0, -math.inf
     for since, until in sorted(stretches):
         total += max(0.0, until - max(since, end))

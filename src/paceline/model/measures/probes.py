@@ -1,10 +1,10 @@
-"""What a probe of a job that runs has tried, and what followed from it.
+"""Probes of running jobs: the cuts that they made, and the elasticities that follow from these.
 
-A probe takes something away from one part of a job for a few seconds, looks at what that costs, and gives it
-back. The elasticity of the rate to it, d ln(rate) / d ln(share), is 1 where the part alone decides how fast
-the job is, and 0 where it decides nothing. So it is causal: no rule and no model is needed for it. (Virtual
-speed-ups of a part, measured as slow-downs of the others, are due to Curtsinger and Berger, "Coz: finding
-code that counts with causal profiling", SOSP 2015; here a part is slowed down itself.)
+A probe takes resources away from one part of a job for a few seconds, measures what that costs, and gives
+them back. The elasticity of the rate to the part, d ln(rate) / d ln(share), is 1 if the part alone decides
+how fast the job is, and 0 if it decides nothing. This is causal evidence, which needs no rule and no model.
+(Virtual speed-ups of a part, measured as slow-downs of the others, are due to Curtsinger and Berger, "Coz:
+finding code that counts with causal profiling", SOSP 2015; here the part itself is slowed down.)
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import math
 
 from paceline.model.jobs.adjustments import Knob
 
-#: An elasticity above it is one that a user would notice: twice the share brings a fifth more.
+#: The least elasticity that a user would notice: twice the share brings a fifth more.
 LEAST = 0.25
 
 
-#: What is cut, by the knob.
+#: The names of what is cut.
 _NAMES = {
     Knob.CPU: "cores",
     Knob.MEMORY: "memory",
@@ -29,15 +29,15 @@ _NAMES = {
 
 
 class RateUnit(enum.StrEnum):
-    """What the rate of a job is counted in."""
+    """The unit of the rate of a job."""
 
     EXAMPLES = "examples"
     STEPS = "steps"
-    BYTES = "bytes"  # that its replicas send: where no step is seen
+    BYTES = "bytes"  # sent by its replicas, if no step is seen
 
 
 class PartVerdict(enum.StrEnum):
-    """What can be said of a part."""
+    """Whether a part binds."""
 
     BINDS = "binds"
     RESTS = "rests"
@@ -46,7 +46,7 @@ class PartVerdict(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, order=True)
 class CutPart:
-    """What is cut at once: the same of one or more replicas, or of hosts.
+    """A part of a job that is cut as a whole: the same resource of one or more replicas, or of hosts.
 
     Attributes:
         targets: names of replicas, or of emulated hosts; at least one.
@@ -57,7 +57,7 @@ class CutPart:
 
     @property
     def name(self) -> str:
-        """Return what people call it: ``cores of ps-0``, ``link of host a``, ``number of workers``."""
+        """Return the name for users: ``cores of ps-0``, ``link of a``, ``number of workers``."""
         if self.knob is Knob.PAUSE:
             return f"number of {self.targets[0].partition('-')[0]}s"
         what = _NAMES[self.knob]
@@ -66,12 +66,12 @@ class CutPart:
 
     @property
     def is_plural(self) -> bool:
-        """Whether its name is that of several things."""
+        """Whether its name is plural."""
         return self.knob is Knob.CPU or (self.knob is Knob.LINK and len(self.targets) > 1)
 
     @property
     def doing(self) -> str:
-        """Return what is done to it by a probe, for people: ``cores of ps-0, ps-1 are cut``."""
+        """Return for users what a probe does to the part: ``cores of ps-0, ps-1 are cut``."""
         match self.knob:
             case Knob.PAUSE:
                 return f"{self._whose} stands still"
@@ -86,23 +86,23 @@ class CutPart:
         return f"{self.targets[0]} to {self.targets[-1]} ({len(self.targets)})"
 
 
-#: So many targets are named one by one.
+#: The most targets that are named one by one.
 MOST_NAMED = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A part that had another share for a while; times are Unix seconds.
+    """A change of the share of a part for a few seconds; times are Unix seconds.
 
     Attributes:
-        factor: of what it had.
-        since, until: when that held, and was measured.
-        rate: what the job did in that time, a second.
-        before, after: what it did before and after it, with all that it has.
-        felt: the targets that were held back by it; the others use less than they had even then, so it was
-            nothing to them. None: that cannot be seen.
-        at_limit: the targets that used all that they have before it and after it; to the others more is
-            nothing. None: that cannot be seen.
+        factor: the share of its resources that the part had.
+        since, until: the time in which it had this share and the rate was measured.
+        rate: the rate of the job in that time, a second.
+        before, after: the rate before and after the cut, when the part had all its resources.
+        felt: the targets that the cut held back; the others used less than the cut left them, so it did not
+            affect them. None: that cannot be seen.
+        at_limit: the targets that used all their resources before and after the cut; the others would not
+            use more. None: that cannot be seen.
     """
 
     part: CutPart
@@ -117,22 +117,24 @@ class Cut:
 
     @property
     def base(self) -> float:
-        """Return what the job would have done in that time: the geometric mean of before and after."""
+        """Return the rate expected without the cut: the geometric mean of the rates before and after."""
         return math.sqrt(self.before * self.after)
 
     @property
     def elasticity(self) -> float:
-        """Return the elasticity that this cut alone says."""
+        """Return the elasticity that follows from this cut alone."""
         return math.log(self.rate / self.base) / math.log(self.factor)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Elasticity:
-    """That of the rate to what a part has, over all cuts of it.
+    """The elasticity of the rate to the resources of a part, from all cuts of the part.
 
     Attributes:
-        low, high: between which it lies, with 95 %.
-        at_limit: whether it uses all that it has. Else more brings nothing, whatever less of it costs.
+        value: the likeliest elasticity.
+        low, high: its interval, with 95 %.
+        cuts: the number of cuts of the part.
+        at_limit: whether the part uses all its resources. If not, more brings nothing, whatever less costs.
     """
 
     part: CutPart
@@ -144,15 +146,15 @@ class Elasticity:
 
     @property
     def verdict(self) -> PartVerdict:
-        """Return what can be said of the part."""
+        """Return whether the part binds, rests, or is unclear."""
         if self.low > 0 and self.value >= LEAST:
             return PartVerdict.BINDS if self.at_limit else PartVerdict.RESTS
         return PartVerdict.RESTS if self.high < LEAST else PartVerdict.UNCLEAR
 
     def times(self, factor: float) -> tuple[float, float, float]:
-        """Return how many times as fast the job is foretold to be with ``factor`` times the share.
+        """Return the predicted speed-up with ``factor`` times the share, and its interval of 95 %.
 
-        Between the second and the third with 95 %. It holds for as long as the part goes on to bind.
+        The prediction holds as long as the part still binds.
         """
         if factor > 1 and not self.at_limit:
             return 1.0, 1.0, 1.0
@@ -162,16 +164,16 @@ class Elasticity:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A probe, as far as it is; times are Unix seconds.
+    """A probe and its results so far; times are Unix seconds.
 
     Attributes:
-        run: the job's name.
-        unit: what its rate is counted in.
-        cuts: in the order in which they were made.
-        elasticities: of the parts that were cut, those of parts within them after them.
-        lost: of the unit, that the job would have done without the probe.
-        share: that loss as a share of what it would have done in that time.
-        ended: why it ended, in a sentence; None: it goes on, or was killed.
+        run: the name of the run.
+        unit: the unit of the rate.
+        cuts: the cuts, in the order in which they were made.
+        elasticities: the elasticities of the parts that were cut; a part comes before the parts within it.
+        lost: the number of units that the job would have done in addition without the probe.
+        share: this loss as a share of what the job would have done in that time.
+        ended: why the probe ended, in a sentence; None: it goes on, or was killed.
     """
 
     run: str

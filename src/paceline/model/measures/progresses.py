@@ -1,7 +1,7 @@
-"""How far a job has come: its global step, which may go back, and how fast that moves.
+"""The progress of a job: its global step, which may go back, and how fast the step moves.
 
-After a restore the step is that of the checkpoint, and what was reported before says nothing of now. A
-trainer reads the global step of all, so one that reports a smaller step than before has seen it go back.
+After a restore the step is that of the checkpoint, and earlier reports do not describe the present. Every
+trainer reads the same global step, so a trainer that reports a smaller step than before has seen it go back.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from collections.abc import Iterable
 from paceline.model.measures import rates
 from paceline.model.measures.samples import StepReport, by_replica
 
-#: Reports so much older than the newest one say nothing of how far a job is now.
+#: Reports that are this much older than the newest report do not describe the present step.
 OLD_SECONDS = 30.0
-#: A trainer is silent for so long while it evaluates or saves; longer is a clock that was set, or a pause.
+#: A trainer may be silent this long while it evaluates or saves; a longer gap means that its clock was set or
+#: that it was paused.
 _LONGEST_GAP_SECONDS = 600.0
 
 
 def newest_stretch(reports: Iterable[StepReport]) -> list[StepReport]:
-    """Return the reports that have a step since it went back last, in the order of time."""
+    """Return the reports with a step since the global step last went back, in the order of time."""
     known = sorted((each for each in reports if each.step is not None), key=lambda each: each.at)
     falls = [
         after.at
@@ -33,21 +34,21 @@ def newest_stretch(reports: Iterable[StepReport]) -> list[StepReport]:
 
 
 def step(reports: Iterable[StepReport]) -> int | None:
-    """Return the global step of the newest reports; None when none has one."""
+    """Return the global step of the newest reports; None: no report has a step."""
     stretch = newest_stretch(reports)
     return max((each.step or 0 for each in stretch if each.at >= stretch[-1].at - OLD_SECONDS), default=None)
 
 
 def total_steps(reports: Iterable[StepReport]) -> int | None:
-    """Return how many steps are to be made, by the newest report that says it."""
+    """Return the total number of steps to make, from the newest report that has it."""
     known = [each for each in reports if each.total_steps is not None]
     return max(known, key=lambda each: each.at).total_steps if known else None
 
 
 def rate(reports: Iterable[StepReport]) -> float | None:
-    """Return how fast the global step moved since it went back last; None when that cannot be said.
+    """Return the global steps a second since the step last went back; None: not known.
 
-    Each trainer's reports are compared with its own alone, because machines' clocks differ.
+    Each trainer's reports are compared only with its own, because the clocks of machines differ.
     """
     stretch = newest_stretch(reports)
     steps, seconds = 0, 0.0

@@ -1,6 +1,6 @@
-"""Rates and means of what was measured, over the time in which it was measured.
+"""Rates and means of measurements, over the time in which they were made.
 
-What was not measured is left out of both the count and the time, so that it never counts as 0.
+Missing values are left out of both the count and the time, so that they never count as 0.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from paceline.model.measures.samples import Sample
 
 
 class Timed(Protocol):
-    """Anything that was measured over an interval; None: over an unknown one."""
+    """A measurement over an interval; None: the interval is not known."""
 
     @property
     def interval_seconds(self) -> float | None:
-        """How long the interval was."""
+        """The length of the interval."""
 
 
 _Timed = TypeVar("_Timed", bound=Timed)
@@ -26,7 +26,7 @@ _Value = TypeVar("_Value", int, float)
 
 
 def rate(items: Iterable[_Timed], count: Callable[[_Timed], float | None]) -> float | None:
-    """Return counts per second, over the seconds in which they were counted; None when nothing was."""
+    """Return counts per second, over the seconds in which they were counted; None: nothing was counted."""
     counted = seconds = 0.0
     for item in items:
         value = count(item)
@@ -37,7 +37,7 @@ def rate(items: Iterable[_Timed], count: Callable[[_Timed], float | None]) -> fl
 
 
 def time_mean(samples: Iterable[Sample], gauge: Callable[[Sample], float | None]) -> float | None:
-    """Return the mean over time of what is itself a mean over each interval."""
+    """Return the mean over time of a value that is itself a mean over each interval."""
 
     def weighted(sample: Sample) -> float | None:
         value = gauge(sample)
@@ -47,7 +47,7 @@ def time_mean(samples: Iterable[Sample], gauge: Callable[[Sample], float | None]
 
 
 def quotient(counted: float, seconds: float) -> float | None:
-    """Return a count per second; None when there is no time, or no finite number."""
+    """Return a count per second; None: there is no time, or the result is not finite."""
     if seconds <= 0:
         return None
     result = counted / seconds
@@ -55,18 +55,18 @@ def quotient(counted: float, seconds: float) -> float | None:
 
 
 def total(values: Iterable[_Value | None]) -> _Value | None:
-    """Return the sum of what was measured; None when nothing was."""
+    """Return the sum of the values that were measured; None: no value was."""
     measured = [value for value in values if value is not None]
     return sum(measured) if measured else None
 
 
 def latest(items: Sequence[_Item], gauge: Callable[[_Item], _Value | None]) -> _Value | None:
-    """Return the last value that was measured, of items in the order of time."""
+    """Return the last measured value of items in the order of time; None: there is none."""
     return next((value for item in reversed(items) if (value := gauge(item)) is not None), None)
 
 
 def switches(sample: Sample) -> int | None:
-    """Return context switches, voluntary and not; None unless both were measured."""
+    """Return the voluntary and involuntary context switches together; None unless both were measured."""
     if sample.voluntary_switches is None or sample.involuntary_switches is None:
         return None
     return sample.voluntary_switches + sample.involuntary_switches

@@ -1,4 +1,4 @@
-"""All that is known of a job at one moment, as one value: what a report shows and what rules judge."""
+"""All that is known of a job at one moment, as one value for reports and rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paceline.model.variables.variable_plans import Plan
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTail:
-    """The end of what an attempt of a replica has printed."""
+    """The last lines that an attempt of a replica has printed."""
 
     replica: ReplicaId
     attempt: int
@@ -25,18 +25,18 @@ class OutputTail:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A job with all that was measured of it; every sequence is in the order of time.
+    """A job with all its measurements; every sequence is in the order of time.
 
     Attributes:
         at: the moment (Unix seconds).
-        lost: it should run, but no supervisor watches it.
-        facts: of the machine or the image, each with its name.
-        traces: those of the newest moment of tracing, one for each trainer.
-        plan: which PS holds which part of which variable, with the traffic that was counted; None: not known.
-        conclusion: what was found in it when it had ended; None: it goes on, or was not diagnosed yet.
-        changes: other job files that it went on with while it ran.
-        probes: what was found by cutting parts of it while it ran.
-        output: of each attempt the last lines; only a recording that is to be a file has them.
+        lost: whether the job should run, but no supervisor watches it.
+        facts: facts of the machine or the image, each with its name.
+        traces: the newest traces, one for each trainer.
+        plan: which PS holds which shard of which variable, with the measured traffic; None: not known.
+        conclusion: the diagnosis at its end; None: it still runs, or was not diagnosed yet.
+        changes: other job files that the run went on with.
+        probes: the probes that were made while it ran.
+        output: the last lines of each attempt; only recordings that are saved to a file have them.
     """
 
     run: Run

@@ -1,7 +1,7 @@
-"""What is measured: samples of a replica, its step reports, evaluations of the model.
+"""Measurements: samples of a replica, its step reports, and evaluations of the model.
 
-Everything is per replica and attempt. None means "not measured", never 0. Field names are those of the
-agent's spool (``docs/agent-protocol.md``).
+Every measurement belongs to a replica and an attempt. None means "not measured", never 0. Field names are
+those of the agent's spool (``docs/agent-protocol.md``).
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from paceline.model import roles
 class Sample:
     """One reading of a replica's resources over the ``interval_seconds`` before ``at`` (Unix seconds).
 
-    Bytes, segments, switches, ``throttled_seconds`` and ``run_delay_seconds`` are counts within the interval;
-    the last is how long threads were ready to run and waited for a core, added up over all of them.
-    ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval, the last
-    what a hypervisor gave to others of the CPUs on which the replica may run, though there was work for them;
-    ``gpu_utilization`` is between 0 and 1. ``allowed_cpus`` is how many these CPUs are. Segments are TCP's
-    (RFC 4022): ``sent_segments`` without those sent again, which are ``retransmitted_segments``.
+    Bytes, segments, switches, ``throttled_seconds`` and ``run_delay_seconds`` are sums within the interval;
+    ``run_delay_seconds`` is how long threads were ready to run and waited for a core, added up over all
+    threads. ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval.
+    ``allowed_cpus`` is the number of CPUs on which the replica may run, and ``stolen_cpu_cores`` what a
+    hypervisor gave to others of these although there was work for them. ``gpu_utilization`` is between 0 and
+    1. Segments are TCP's (RFC 4022): ``sent_segments`` excludes those that were sent again, which are
+    ``retransmitted_segments``.
     """
 
     replica: roles.ReplicaId
@@ -49,18 +50,18 @@ class Sample:
     stolen_cpu_cores: float | None = None
 
 
-#: Stands for the attempt that a replica is at.
+#: Stands for the current attempt of a replica.
 CURRENT_ATTEMPT = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class StepReport:
-    """What a training script says of its own progress, or a coordinator of that of its workers.
+    """A training script's report of its own progress, or a coordinator's report of the progress of a worker.
 
-    ``step`` is the global step; ``steps``, ``examples`` and ``input_wait_seconds`` are this replica's own
-    within the interval, and so are ``input_cpu_seconds``, CPU time for reading and decoding, and
-    ``all_reduce_seconds``, for which it waited for the gradients of other ranks. A coordinator does not know
-    the attempts of its workers, so what it says is of `CURRENT_ATTEMPT` until it is stored.
+    ``step`` is the global step. ``steps``, ``examples`` and ``input_wait_seconds`` are this replica's own
+    within the interval. So are ``input_cpu_seconds``, the CPU time for reading and decoding, and
+    ``all_reduce_seconds``, the time that it waited for the gradients of other ranks. A coordinator does not
+    know the attempts of its workers, so its reports have `CURRENT_ATTEMPT` until they are stored.
     """
 
     replica: roles.ReplicaId
@@ -91,12 +92,12 @@ class EvaluationReport:
     accuracy: float | None = None
 
 
-#: What is measured over an interval.
+#: A measurement over an interval.
 Measured = TypeVar("Measured", Sample, StepReport)
 
 
 def by_replica(measured: Iterable[Measured]) -> dict[roles.ReplicaId, list[Measured]]:
-    """Return what was measured of each replica that has any, in its order."""
+    """Return the measurements of each replica that has any, in their order."""
     found: dict[roles.ReplicaId, list[Measured]] = {}
     for each in measured:
         found.setdefault(each.replica, []).append(each)

@@ -1,6 +1,6 @@
-"""What a script asks of TensorFlow, as named facts: ``device_filters: no``, ``recovery_wait_seconds: 30``.
+"""Named facts of what a script asks of TensorFlow: ``device_filters: no``, ``recovery_wait_seconds: 30``.
 
-The instrumentation sees them, the agent passes them on, and they are kept as events, each with its text.
+The instrumentation sees the facts, the agent passes them on, and the store keeps them as events with a text.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Value = bool | float | str
 
 _FLAGS = {True: "yes", False: "no"}
 _MOST_CHARACTERS = 200
-#: From here on an amount has no decimals; below it, four digits in all.
+#: Amounts from this one on are written without decimals, smaller ones with four digits in all.
 _WHOLE = 1000
 
 
 class Name(enum.StrEnum):
-    """The facts that are known; of a name that is not here nothing is kept."""
+    """The known facts; a fact with another name is not kept."""
 
     DEVICE_FILTERS = "device_filters"
     RECOVERY_WAIT_SECONDS = "recovery_wait_seconds"
@@ -47,7 +47,7 @@ class Name(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What was seen, and when (Unix seconds)."""
+    """The value of a fact, and when it was seen (Unix seconds)."""
 
     value: Value
     at: float
@@ -78,14 +78,14 @@ _TYPES: Mapping[Name, type[bool | float | str]] = {
 
 
 def text(name: object, value: object) -> str:
-    """Return a fact as people read it, and as `of_text` does.
+    """Return the text of a fact, which users and `of_text` read.
 
     Args:
-        name: of the fact.
-        value: of JSON: a flag, a finite number that is not negative, or a text of one line.
+        name: the name of the fact.
+        value: a JSON value: a flag, a finite number of at least 0, or a single line of text.
 
     Raises:
-        ValueError: there is no such fact, or it has no such value.
+        ValueError: the fact is unknown, or it cannot have this value.
     """
     known = Name(str(name))
     wanted = _TYPES[known]
@@ -105,7 +105,7 @@ def _is_amount(value: object) -> TypeGuard[float]:
 
 
 def of_text(text: str) -> tuple[Name, Value] | None:
-    """Return the name and the value of a fact; None: it is none, or of another version."""
+    """Return the name and the value of a fact; None: the text is no fact, or of another version."""
     name, _, value = text.partition(": ")
     try:
         known = Name(name)
@@ -117,7 +117,7 @@ def of_text(text: str) -> tuple[Name, Value] | None:
 
 
 def of_replicas(replicas: Iterable[ReplicaRow], events: Iterable[JobEvent]) -> dict[ReplicaId, Facts]:
-    """Return the facts of the script of each replica at its last attempt; of several values the last."""
+    """Return the facts of each replica's script at its latest attempt; the last of several values counts."""
     attempts = {row.replica: row.attempt for row in replicas}
     found: dict[ReplicaId, dict[Name, Fact]] = {}
     for event in events:

@@ -1,4 +1,4 @@
-"""How a job does at one moment, or did over a stretch of time: what was measured, joined into one value.
+"""Snapshots: the measurements of a job at one moment, or over a stretch of time, joined into one value.
 
 A replica that was not measured has None, never 0, and sums leave it out; a sum of nothing is None too.
 """
@@ -16,30 +16,31 @@ from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport, by_replica
 from paceline.model.roles import ReplicaId, Role
 
-#: How far back the rates of a job that runs reach.
+#: The time over which rates of a running job are taken.
 WINDOW_SECONDS = 10.0
 #: The same for steps, which scripts report less often.
 STEP_WINDOW_SECONDS = 30.0
-#: A role that causes a smaller share of the job's load has no hot replica: its differences are noise.
+#: A role with a smaller share of the job's load has no hot replica: differences between replicas are noise.
 HOT_SHARE = 0.02
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ReplicaSnapshot:
-    """One replica: where it stands, and its means over the time looked at.
+    """One replica: its state, and its means over the time of the snapshot.
 
     Attributes:
         throttled_share: seconds throttled in each second; the kernel adds up cores, so it may exceed 1.
-        memory_bytes: the latest reading of a job that goes on, the highest of one that ended.
-        switches_per_second: context switches, voluntary and not; of these, the involuntary ones are those
-            in which a thread that could go on had to make room for another.
-        run_delay_share: seconds for which threads waited for a core in each second, those of all added up.
-        input_wait_share: the part of the time that a trainer waited for its input.
-        input_cpu_cores: what a trainer's reading and decoding uses on average.
-        all_reduce_share: the part of the time that a rank waited for the gradients of others.
-        retransmitted_share: of the TCP segments that it put on its way, those that it had sent before.
+        memory_bytes: the latest reading of a running job, or the highest reading of an ended job.
+        switches_per_second: context switches, voluntary and involuntary.
+        involuntary_switches_per_second: switches in which a thread that could go on had to make room for
+            another.
+        run_delay_share: seconds in each second that threads waited for a core, added up over all threads.
+        input_wait_share: the share of the time that a trainer waited for its input.
+        input_cpu_cores: the mean number of cores that a trainer uses for reading and decoding.
+        all_reduce_share: the share of the time that a rank waited for the gradients of others.
+        retransmitted_share: the share of the TCP segments it sent that it had sent before.
         step: the global step that it reported last.
-        measured_at: when it was measured last within the time looked at (Unix seconds).
+        measured_at: when it was last measured in the time of the snapshot (Unix seconds).
     """
 
     row: ReplicaRow
@@ -76,16 +77,16 @@ class ReplicaSnapshot:
 
     @property
     def network_bytes_per_second(self) -> float | None:
-        """Return both directions together."""
+        """Return the bytes a second in both directions together."""
         return rates.total((self.received_bytes_per_second, self.sent_bytes_per_second))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Imbalance:
-    """How unevenly one resource lies over the replicas of a role.
+    """How unevenly the use of a resource is distributed over the replicas of a role.
 
     Attributes:
-        hot: the replica with the most, when that is far above the mean; else None.
+        hot: the replica with the highest use, if that is far above the mean; else None.
     """
 
     resource: str
@@ -118,10 +119,10 @@ class Snapshot:
 
     Attributes:
         at: the moment (Unix seconds): now, the end of the job, or the last measurement of a lost one.
-        lost: it should run, but no supervisor watches it.
+        lost: whether the job should run, but no supervisor watches it.
         whole_run: whether rates are means over the whole run rather than over the last seconds.
-        steps_per_second: how fast the global step moves.
-        examples_per_second: all trainers together.
+        steps_per_second: global steps a second.
+        examples_per_second: examples of all trainers together.
     """
 
     run: Run
@@ -148,14 +149,14 @@ class Snapshot:
 
     @property
     def progress(self) -> float | None:
-        """Return the part of the steps that is done, between 0 and 1."""
+        """Return the share of the steps that is done, between 0 and 1."""
         if self.step is None or not self.total_steps:
             return None
         return min(1.0, max(0.0, self.step / self.total_steps))
 
     @property
     def eta_seconds(self) -> float | None:
-        """Return how long the rest takes at the present rate; None when that cannot be said."""
+        """Return how long the rest takes at the present rate; None: not known."""
         if self.lost or self.run.phase is not JobPhase.RUNNING or not self.steps_per_second:
             return None
         if self.step is None or not self.total_steps:
@@ -164,7 +165,7 @@ class Snapshot:
 
 
 def of(recording: Recording) -> Snapshot:
-    """Return the snapshot of a recording, as of its moment (see `read`)."""
+    """Return the snapshot of a recording at its moment."""
     run, at = recording.run, recording.at
     samples, steps = recording.samples, recording.steps
     latest = {report.replica: report for report in steps}
@@ -197,12 +198,12 @@ def joined(
     """Return the snapshot that rows of the store make.
 
     Args:
-        run: the run; when it is final the snapshot is one of the whole run.
+        run: the run; if it is final, the snapshot covers the whole run.
         rows: its replicas.
-        samples: those of the time looked at, in the order of time, as are ``steps`` and ``evaluations``.
-        steps: step reports.
+        samples: the samples of the time of the snapshot, in the order of time.
+        steps: the step reports of that time, in the order of time.
         latest_steps: the latest report of each replica, however old.
-        evaluations: of the model.
+        evaluations: evaluations of the model, in the order of time.
         at: the moment.
         lost: whether the run has no live supervisor.
     """
@@ -282,8 +283,10 @@ def _replica(
 
 
 def _retransmitted(samples: Sequence[Sample]) -> float | None:
-    """Return the share of segments that were sent again; Linux counts these apart from those sent first
-    (``OutSegs`` and ``RetransSegs`` of ``/proc/net/snmp``; RFC 4022, tcpOutSegs).
+    """Return the share of TCP segments that were sent again.
+
+    Linux counts these apart from first transmissions (``OutSegs`` and ``RetransSegs`` of ``/proc/net/snmp``;
+    RFC 4022, tcpOutSegs).
     """
     first = again = 0
     for each in samples:
@@ -312,7 +315,7 @@ def _role(
 
 
 def _load(replica: ReplicaSnapshot) -> tuple[float, float]:
-    """Return what replicas are sorted by: CPU, and where that is equal or unknown, network."""
+    """Return what replicas are sorted by: CPU, then network if CPU is equal or unknown."""
     return (replica.cpu_cores or 0.0, replica.network_bytes_per_second or 0.0)
 
 
@@ -337,6 +340,6 @@ def _imbalance(
 
 
 def _asked_steps(run: Run) -> int | None:
-    """Return the steps that the job file asks for, until replicas report theirs."""
+    """Return the number of steps in the job file, used until replicas report theirs."""
     asked = (run.spec.training or {}).get("max_steps")
     return asked if isinstance(asked, int) else None

@@ -1,4 +1,4 @@
-"""What trainers do while no step ends, as they say themselves (``docs/agent-protocol.md``)."""
+"""What trainers do while no step ends, as they report it themselves (``docs/agent-protocol.md``)."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId
 
 _MOST_CHARACTERS = 200
-#: A trainer stands since the look that saw its last step, which may be reported so much later.
+#: An event has the time at which the last step of the trainer was seen; the report of this step may come this
+#: much later.
 _LATE_SECONDS = 3.0
 
 
 class StandingActivity(enum.StrEnum):
-    """What a trainer that makes no step does."""
+    """What a trainer does while it makes no step."""
 
     INPUT = "input"
     STEP = "step"
@@ -26,7 +27,7 @@ class StandingActivity(enum.StrEnum):
 
 
 class Standing(NamedTuple):
-    """A trainer that makes no step: what it does, since when (Unix seconds), where in its script."""
+    """A trainer that makes no step: what it does, since when (Unix seconds), and where in its script."""
 
     replica: ReplicaId
     doing: StandingActivity
@@ -35,10 +36,10 @@ class Standing(NamedTuple):
 
 
 def text(doing: str, where: str) -> str:
-    """Return what is kept of it, as `now` reads it.
+    """Return the text of an event for a standing trainer, as `now` reads it.
 
     Raises:
-        ValueError: nothing is known by that name, or the place is no text of one line.
+        ValueError: the activity is unknown, or the place is not a single line of text.
     """
     if not where.isprintable():
         raise ValueError("a place in a script is a line of text")
@@ -46,7 +47,7 @@ def text(doing: str, where: str) -> str:
 
 
 def now(recording: Recording) -> list[Standing]:
-    """Return the trainers that make no step at the moment of a recording, of those that say so."""
+    """Return the trainers that report that they make no step at the moment of a recording."""
     attempts = {
         row.replica: row.attempt
         for row in recording.replicas

@@ -1,4 +1,4 @@
-"""Experiments: variants of a job, each run several times, in turn with the others."""
+"""Experiments: variants of a job, each of which runs several times, in turn with the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.model.studies.tunings import TrialOutcome
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A job file with changes; without any it is the file as it is."""
+    """A job file with changes; a variant without changes is the file itself."""
 
     name: str
     changes: tuple[FieldChange, ...]
@@ -23,11 +23,11 @@ class Repeat:
     """A run of a variant.
 
     Attributes:
-        variant: its name.
-        number: from 0; repeats of one number were run one after the other.
+        variant: the name of the variant.
+        number: the round, from 0; the runs of a round follow each other.
         run: the name of the run.
         outcome: what was measured.
-        cause: the primary cause of its being no faster; empty: none.
+        cause: the primary cause why it was no faster; empty: none was found.
     """
 
     variant: str
@@ -39,16 +39,16 @@ class Repeat:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Experiment:
-    """What is compared, and what was measured of it so far.
+    """A comparison of variants, with its measurements so far.
 
     Attributes:
-        source: the job file that variants change.
-        base: the folder that relative paths in it start from.
+        source: the job file that the variants change.
+        base: the folder that relative paths in the job file start from.
         baseline: the name of the variant with which the others are compared.
-        repeats: of each variant.
-        seconds: that each run is measured.
-        done: in the order in which they were run.
-        facts: of where it ran.
+        repeats: the number of runs of each variant.
+        seconds: how long each run is measured.
+        done: the finished runs, in the order in which they were made.
+        facts: facts of the place where it ran.
     """
 
     name: str
@@ -62,21 +62,21 @@ class Experiment:
     facts: tuple[tuple[str, str], ...] = ()
 
     def plan(self) -> Sequence[tuple[Variant, int]]:
-        """Return what is run, in order: all variants in turn, every other time backwards.
+        """Return all runs in order: all variants in turn, in every other round backwards.
 
-        So a machine that grows slower, or a neighbour that comes, is no advantage of those that are first.
+        This way the first variants gain nothing if the machine becomes slower or a neighbour arrives.
         """
         rounds = (self.variants if number % 2 == 0 else self.variants[::-1] for number in range(self.repeats))
         return [(variant, number) for number, each in enumerate(rounds) for variant in each]
 
     def left(self) -> Sequence[tuple[Variant, int]]:
-        """Return what is still to be run."""
+        """Return the runs that are still to be made."""
         known = {(each.variant, each.number) for each in self.done}
         return [(variant, number) for variant, number in self.plan() if (variant.name, number) not in known]
 
 
 def combined(variants: Sequence[Variant], fields: Sequence[Sequence[Variant]]) -> tuple[Variant, ...]:
-    """Return every variant with every combination of values of some fields, the last one fastest."""
+    """Return all combinations of variants and values of fields; the last field varies fastest."""
     found = []
     for parts in itertools.product(variants, *fields):
         names = [each.name for each in parts if each.name]

@@ -1,4 +1,4 @@
-"""Changes of a job file that a user may want to make: what they should bring, and what they may cost."""
+"""Proposals: changes of a job file, with what they should bring and what they may cost."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Proposal:
 
     Attributes:
         name: a word for programs: the name of a cause or of a move, or ``layout``.
-        what: one sentence for people.
-        changes: of the job file.
-        gain: how many times as much of what is asked for they bring; None: not known.
-        basis: what the gain rests on.
-        risk: what they may cost.
+        what: one sentence for users.
+        changes: the changes of the job file.
+        gain: the expected factor on the score of the objective; None: not known.
+        basis: what the gain is derived from.
+        risk: what the changes may cost.
     """
 
     name: str
@@ -40,20 +40,20 @@ class Proposal:
 
     @property
     def relearns(self) -> bool:
-        """Whether the model may learn otherwise, so that its loss is to be looked at."""
+        """Whether the model may learn differently, so that its loss has to be checked."""
         return any(_overlap(each.path, field) for each in self.changes for field in _LEARNING)
 
     @property
     def expected(self) -> float:
-        """Return how many times as much is likely: the geometric middle; 1 where that is not known."""
+        """Return the likely factor: the geometric mean of the gain's bounds; 1 if the gain is not known."""
         return 1.0 if self.gain is None else math.sqrt(self.gain.low * self.gain.high)
 
     def conflicts(self, other: Proposal) -> bool:
-        """Whether both change the same field, or a field within one that the other changes."""
+        """Whether both change the same field, or one changes a field within a field of the other."""
         return any(_overlap(one.path, two.path) for one in self.changes for two in other.changes)
 
 
 def _overlap(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
-    """Whether a field is the same as another one, or within it."""
+    """Whether two fields are the same, or one is within the other."""
     shorter = min(len(one), len(other))
     return one[:shorter] == other[:shorter]

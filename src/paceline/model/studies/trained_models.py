@@ -1,4 +1,4 @@
-"""Which model a job trains: jobs of one model are compared with each other, whatever their layout."""
+"""The model that a job trains: jobs of one model are compared with each other, whatever their layout."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
 
-#: A label with which a user says which model it is, where commands have dates in them, say.
+#: A label with which a user names the model, for instance if commands contain dates.
 LABEL = "model"
-#: What makes a model another one, below ``training``.
+#: Keys below ``training`` whose values distinguish models.
 _SHAPE = ("embedding_dimension", "hidden_units")
 _LONGEST = 40
 
 
 class Told(NamedTuple):
-    """How a run of a model did; None: not measured."""
+    """The results of a run of a model; None: not measured."""
 
     examples_per_second: float | None
     used_cores: float | None
@@ -30,7 +30,7 @@ class Told(NamedTuple):
 
     @property
     def examples_per_core_hour(self) -> float | None:
-        """Return the examples for each hour of a core that it used."""
+        """Return the examples for each core hour that the run used."""
         return per_core_hour(self.examples_per_second, self.used_cores)
 
 
@@ -39,9 +39,9 @@ class TrainedModel:
     """A model in a list.
 
     Attributes:
-        runs: how many train it.
-        last_at: when the last of them was submitted (Unix seconds).
-        told: how the newest of them did, the newest first.
+        runs: the number of runs that train it.
+        last_at: when the last of these runs was submitted (Unix seconds).
+        told: the results of the newest runs, the newest first.
     """
 
     name: str
@@ -52,7 +52,7 @@ class TrainedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRun:
-    """A run of a model, as trends need it; ``digest`` is None where it was not diagnosed."""
+    """A run of a model, as trends need it; ``digest`` is None if the run was not diagnosed."""
 
     name: str
     submitted_at: float
@@ -63,15 +63,15 @@ class ModelRun:
 
 
 def per_core_hour(examples_per_second: float | None, used_cores: float | None) -> float | None:
-    """Return the examples for each hour of a core that was used; None: not measured."""
+    """Return the examples for each core hour used; None: not measured."""
     return examples_per_second / used_cores * 3600 if examples_per_second and used_cores else None
 
 
 def name_of(spec: JobSpec) -> str:
     """Return the name of the model that a job trains, such as ``deepfm-3f2a9c01``.
 
-    The same command, or the same label ``model``, and the same shape have the same name, and no others: the
-    digits are a checksum of these. What is before them is for people.
+    Jobs have the same name if and only if they have the same shape and the same label ``model``, or without
+    this label the same command: the digits are a checksum of these. The word before the digits is for users.
     """
     role = Role.CHIEF if spec.role(Role.CHIEF) else Role.WORKER
     return name(spec.labels.get(LABEL), spec.command_of(role), spec.training or {})
@@ -82,10 +82,10 @@ def name(label: str | None, command: Sequence[str], training: Mapping[str, Any])
 
     Args:
         label: the value of the label ``model``; None: the job has none.
-        command: of its chief, or else of its workers.
-        training: the section of its job file.
+        command: the command of its chief, or else of its workers.
+        training: the ``training`` section of its job file.
     """
-    # The interpreter may be another one, as of another environment.
+    # The first word is left out: the interpreter may be that of another environment.
     words = list(command[1:])
     identity = [label is not None, words if label is None else [label], [training.get(e) for e in _SHAPE]]
     digits = hashlib.sha256(json.dumps(identity, sort_keys=True, default=str).encode()).hexdigest()[:8]
@@ -93,7 +93,7 @@ def name(label: str | None, command: Sequence[str], training: Mapping[str, Any])
 
 
 def _script(words: Sequence[str]) -> str:
-    """Return what a job runs, in a word."""
+    """Return the name of the script or module that a command runs; empty: there is none."""
     for before, word in zip(("", *words), words, strict=False):
         if before == "-m":
             return word.rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""A search for a better job file: what is asked for, and the trials that were made on the way."""
+"""A search for a better job file: its objective, and the trials that were made on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paceline.model.studies.proposals import Proposal
 
 
 class Goal(enum.StrEnum):
-    """What a job should be."""
+    """The goal of a search."""
 
     FASTEST = "fastest"  # as many examples a second as possible
     CHEAPEST = "cheapest"  # as many examples for each second of the cores that it asks for
@@ -18,14 +18,14 @@ class Goal(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Objective:
-    """What is asked for.
+    """What a search should achieve, and its limits.
 
     Attributes:
-        goal: what is to be as good as possible.
-        most_cores: that the job may ask for; None: any number.
-        least_examples_per_second: that it has to reach, as for a deadline; None: any speed.
-        batch_size: whether that may change.
-        relearning: whether changes are allowed by which the model may learn otherwise.
+        goal: what to optimize.
+        most_cores: the most cores that the job may ask for; None: any number.
+        least_examples_per_second: the speed that the job has to reach, as for a deadline; None: any speed.
+        batch_size: whether the batch size may change.
+        relearning: whether changes are allowed with which the model may learn differently.
     """
 
     goal: Goal = Goal.FASTEST
@@ -35,11 +35,11 @@ class Objective:
     relearning: bool = True
 
     def score(self, examples_per_second: float, cores: float | None) -> float:
-        """Return how good a layout is; of several the one with the highest is the best.
+        """Return the score of a layout; the highest is the best.
 
         Args:
             examples_per_second: its speed.
-            cores: that it asks for; None: they are not limited, so they cost the same whatever it does.
+            cores: the cores that it asks for; None: not limited, so their cost does not count.
         """
         if self.goal is Goal.FASTEST or cores is None:
             return examples_per_second
@@ -53,13 +53,13 @@ class Objective:
         return is_fast and self.affords(cores)
 
     def affords(self, cores: float | None) -> bool:
-        """Whether so many cores are within the limits."""
+        """Whether a number of cores is within the limits."""
         return self.most_cores is None or cores is None or cores <= self.most_cores * (1 + 1e-9)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """The loss of a batch, after so many examples of all trainers."""
+    """The loss of a batch, after a number of examples of all trainers together."""
 
     examples: int
     value: float
@@ -70,11 +70,11 @@ class TrialOutcome:
     """What was measured of a trial.
 
     Attributes:
-        examples_per_second: in stretches of time that follow each other; empty: it did not train.
-        asked_cores: by the job; None: they are not limited.
-        used_cores: by all replicas; None: not measured.
-        losses: in the order of examples.
-        failure: why it did not train; empty: it did.
+        examples_per_second: the speed in successive stretches of time; empty: the job did not train.
+        asked_cores: the cores that the job asks for; None: they are not limited.
+        used_cores: the cores that all replicas used; None: not measured.
+        losses: the losses, in the order of examples.
+        failure: why the job did not train; empty: it did.
     """
 
     examples_per_second: tuple[float, ...] = ()
@@ -85,20 +85,20 @@ class TrialOutcome:
 
     @property
     def speed(self) -> float:
-        """Return the mean of what was measured; 0: it did not train."""
+        """Return the mean speed in examples a second; 0: the job did not train."""
         found = self.examples_per_second
         return sum(found) / len(found) if found else 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """What a trial is worth against the best one before it.
+    """A trial compared with the best trial before it.
 
     Attributes:
         kept: whether its changes stay.
         times: how many times as good it is.
-        low, high: between which that lies.
-        why: one sentence.
+        low, high: the interval of ``times``.
+        why: the reason, in one sentence.
     """
 
     kept: bool
@@ -110,17 +110,17 @@ class Judgement:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """A job that was run to see how it does.
+    """A trial: a job file that is run and measured.
 
     Attributes:
-        number: 0 is the job as it came.
+        number: 0 is the original job.
         run: the name of its run.
         source: its job file.
-        base: the number of the trial that it changes; None: of none.
-        proposals: what was changed.
-        outcome: None: it is under way.
-        judgement: None: there was nothing to judge it against.
-        since: from when on its run was as this trial has it (Unix seconds); None: all the time, or never.
+        base: the number of the trial whose job file it changes; None: it changes none.
+        proposals: the changes.
+        outcome: what was measured; None: the trial is under way.
+        judgement: the comparison with the best trial before it; None: there was none to compare with.
+        since: when its run took on this job file (Unix seconds); None: the run always had it, or never.
     """
 
     number: int
@@ -139,18 +139,18 @@ class Trial:
 
     @property
     def is_kept(self) -> bool:
-        """Whether its changes were judged, and stay."""
+        """Whether its changes were judged and stay."""
         return self.judgement is not None and self.judgement.kept
 
     @property
     def is_undone(self) -> bool:
-        """Whether its changes were judged, and taken back."""
+        """Whether its changes were judged and taken back."""
         return self.judgement is not None and not self.judgement.kept
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class FinalPair:
-    """The job as it came and the best one, run one after the other: what differs is not the hour."""
+    """The original job and the best one, run one after the other, so that the time of day does not matter."""
 
     before: TrialOutcome
     after: TrialOutcome
@@ -158,7 +158,7 @@ class FinalPair:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
-    """What both learn from as many examples; None: nothing was evaluated."""
+    """The AUC of the original and of the best job after equally many examples; None: not evaluated."""
 
     examples: int
     auc_before: float | None
@@ -167,19 +167,19 @@ class Quality:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Tuning:
-    """A search, as far as it is.
+    """A search with its results so far.
 
     Attributes:
-        name: of the search.
+        name: the name of the search.
         job: the name of the job.
-        objective: what is asked for.
-        most_trials: that may be made.
-        source: the job file that it began with.
-        base: the folder that relative paths in it start from.
-        trials: in their order; only the last may be under way.
-        ended: why it went no further; empty: it goes on.
-        pairs: that prove what came out of it.
-        quality: see `Quality`; None: it was not looked at.
+        objective: the objective.
+        most_trials: the most trials that may be made.
+        source: the job file that the search began with.
+        base: the folder that relative paths in the job file start from.
+        trials: the trials in order; only the last may be under way.
+        ended: why the search ended; empty: it goes on.
+        pairs: the pairs of runs that verify its result.
+        quality: see `Quality`; None: not compared.
     """
 
     name: str
@@ -201,7 +201,7 @@ class Tuning:
 
     @property
     def first(self) -> Trial | None:
-        """Return the trial of the job as it came; None: it was not measured yet."""
+        """Return the trial of the original job; None: it was not measured yet."""
         return next(iter(self.finished), None)
 
     @property

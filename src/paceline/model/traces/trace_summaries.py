@@ -1,7 +1,7 @@
-"""What traces of one moment say together: means for a step, over the traced steps of each trainer.
+"""Summaries of the traces of one moment: means for a step, over the traced steps of each trainer.
 
-What trainers move and compute adds up on the parameter servers, so those means are added over the trainers:
-in the time that each takes for a step, this is what the servers see.
+The traffic and the computing of trainers add up on the parameter servers, so these means are added over the
+trainers: the sums are what the servers see in the time in which each trainer makes a step.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paceline.model.traces.traced_steps import Direction, Split, Trace, Transfer
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class VariableTraffic:
-    """What a step moves of a shard of a variable, to or from its parameter server; None: not measured."""
+    """The traffic of a step for a shard of a variable, to or from its PS; None: not measured."""
 
     variable: str | None
     shard: int | None
@@ -26,7 +26,7 @@ class VariableTraffic:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ServerTime:
-    """What a step computes on a parameter server for a shard of a variable, by kind of operation."""
+    """The computing of a step on a parameter server for a shard of a variable, by kind of operation."""
 
     kind: str
     variable: str | None
@@ -37,7 +37,7 @@ class ServerTime:
 
 
 def traffic(traces: Sequence[Trace]) -> tuple[VariableTraffic, ...]:
-    """Return what a step moves, the most bytes first, and where they are not measured the longest."""
+    """Return the traffic of a step, most bytes first, then what has no bytes measured, longest first."""
     found: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
     for trace in traces:
         own: dict[tuple[str | None, int | None, str, Direction], list[Transfer]] = {}
@@ -62,22 +62,22 @@ def _order(row: VariableTraffic) -> tuple[float, float, str, str]:
 
 
 def _mean(steps: int, values: Sequence[float | None]) -> float | None:
-    """Return the mean over the steps in which it was measured; a step without a value moved nothing.
+    """Return the mean over the steps in which a value was measured; a step without a transfer moved nothing.
 
-    None: it was measured in none.
+    None: the value was measured in no step.
     """
     known = [value for value in values if value is not None]
     return sum(known) / (steps - len(values) + len(known)) if known else None
 
 
 def _sum(means: Sequence[float | None]) -> float | None:
-    """Return the sum over trainers; one where it was not measured counts as the others do on average."""
+    """Return the sum over trainers; a trainer without a measurement counts as the mean of the others."""
     known = [mean for mean in means if mean is not None]
     return sum(known) / len(known) * len(means) if known else None
 
 
 def server_time(traces: Sequence[Trace]) -> tuple[ServerTime, ...]:
-    """Return what a step computes on parameter servers, the longest first."""
+    """Return the computing of a step on the parameter servers, the longest first."""
     found: dict[tuple[str, str | None, int | None, str], tuple[float, float]] = {}
     for trace in traces:
         for each in trace.operations:
@@ -100,9 +100,9 @@ def _added(
 
 
 def mean_split(trace: Trace) -> Split | None:
-    """Return the mean of a trace's steps under the number of the first; None if it has none.
+    """Return the mean of a trace's steps, with the number of the first step; None: the trace has no step.
 
-    The wait for input is None unless it is known of all.
+    The wait for input is None unless it is known for all steps.
     """
     if not trace.splits:
         return None
@@ -121,12 +121,13 @@ def mean_split(trace: Trace) -> Split | None:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """Where the time of steps goes, as parts of 1.
+    """The shares of the time of steps, between 0 and 1.
 
     Attributes:
-        at: when it was traced, the last time (Unix seconds).
-        trainers: how many were traced.
-        input_wait: None: it was not measured of all, and the others are shares of the rest.
+        at: when the last of the traces was made (Unix seconds).
+        trainers: the number of traced trainers.
+        input_wait: the wait for input; None: it was not measured for all trainers, and the whole has only the
+            waits that were measured.
     """
 
     at: float
@@ -139,7 +140,7 @@ class Shares:
 
 
 def shares(traces: Sequence[Trace]) -> Shares | None:
-    """Return where the time of a mean step of all trainers goes; None: no step was traced."""
+    """Return the shares of the time of a mean step of all trainers; None: no step was traced."""
     splits = [split for trace in traces if (split := mean_split(trace)) is not None]
     total = sum(split.total_microseconds for split in splits)
     if total <= 0:
@@ -158,9 +159,9 @@ def shares(traces: Sequence[Trace]) -> Shares | None:
 
 
 def ahead_microseconds(trace: Trace, reference: Trace) -> float:
-    """Return by how much a trainer's clock is ahead of another's, through the server that both know best.
+    """Return how far a trainer's clock is ahead of another's, through the process that both know best.
 
-    0 where they know none together.
+    0: there is no process whose clock both know.
     """
     known = {clock.process: clock for clock in reference.clocks}
     both = [(clock, known[clock.process]) for clock in trace.clocks if clock.process in known]

@@ -1,7 +1,7 @@
-"""Traces as one table of columns, the form in which they are kept on disk, and back.
+"""Traces as one table of columns, their form on disk, and back.
 
-A row is a split, a transfer, an operation, an event or a clock; a column that its kind does not have is None.
-What holds for the whole trace stands beside the table, as texts.
+A row is a split, a transfer, an operation, an event or a clock; columns that its kind does not have are None.
+Values that hold for the whole trace are kept beside the table, as text labels.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from paceline.model import outside
 from paceline.model.columns import fields
 from paceline.model.traces.traced_steps import ClockOffset, Event, Operation, Split, Trace, Transfer
 
-#: The form of the table; a reader refuses another.
+#: The version of the table's form; a reader refuses any other.
 VERSION = "1"
 
 _TABLES: Mapping[str, tuple[str, type]] = {
@@ -50,7 +50,7 @@ def columns(trace: Trace) -> dict[str, list[Any]]:
 
 
 def labels(trace: Trace) -> dict[str, str]:
-    """Return what holds for the whole trace."""
+    """Return the labels: the values that hold for the whole trace."""
     untraced = trace.untraced_step_microseconds
     return {
         "version": VERSION,
@@ -62,10 +62,10 @@ def labels(trace: Trace) -> dict[str, str]:
 
 
 def trace(found: Mapping[str, Sequence[Any]], labelled: Mapping[str, str]) -> Trace:
-    """Return the trace of columns and labels.
+    """Return the trace that columns and labels describe.
 
     Raises:
-        ValueError: they are not those of a trace, and why.
+        ValueError: they do not describe a trace; the message says why.
     """
     try:
         if labelled["version"] != VERSION:

@@ -1,8 +1,9 @@
-"""A trace: what a few steps of one trainer moved and did, by variable and parameter server.
+"""A trace: what a few steps of one trainer moved and computed, by variable and parameter server.
 
-A step is one run of the session: where steps share an exchange (``steps_per_exchange``), all of them. Names
-of processes are ``worker-0`` and ``ps-1``, as everywhere in Paceline. None means "not measured", never 0; as
-a variable it means that the trace does not say to which one a message or an operation belongs.
+A step is one run of the session; it comprises all steps that share an exchange (``steps_per_exchange``).
+Processes have the names ``worker-0`` and ``ps-1``, as everywhere in Paceline. None means "not measured",
+never 0; a variable of None means that the trace does not say which variable a message or an operation
+belongs to.
 """
 
 from __future__ import annotations
@@ -12,47 +13,48 @@ import datetime
 import enum
 import re
 
-#: In the folder of a run: one folder for each moment of tracing, in it a file for each trainer and attempt.
+#: A folder in the folder of a run. It has a folder for each moment of tracing, with a file for each trainer
+#: and attempt.
 FOLDER = "traces"
-#: In the folder of a run: the variables that a trainer has counted the traffic of.
+#: A file in the folder of a run: the variables whose traffic a trainer has counted.
 VARIABLES = "variables.json"
-#: Of the files of traces: Parquet of the training library, what TensorFlow gave of a step of a trainer, and
-#: what its profiler saw in the process of any replica.
+#: Suffixes of trace files: Parquet is written by the training library, ``.zip`` is TensorFlow's data of a
+#: step of a trainer, and ``.profile`` is what its profiler saw in the process of any replica.
 GIVEN, PROFILE = ".zip", ".profile"
 SUFFIXES = (".parquet", GIVEN, PROFILE)
-#: In that folder: what is asked for (``request_text``).
+#: A file in `FOLDER`: the request for a trace (``request_text``).
 REQUEST = "request"
 _TIME = "%Y-%m-%dT%H-%M-%S.%fZ"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z")
 
 
 def name_at(at: float) -> str:
-    """Return the name of what is traced at a moment (Unix seconds); names sort by time."""
+    """Return the name of the traces of a moment (Unix seconds); names sort by time."""
     moment = datetime.datetime.fromtimestamp(at, datetime.UTC)
     return f"{moment:%Y-%m-%dT%H-%M-%S}.{moment.microsecond // 1000:03d}Z"
 
 
 def at_name(name: str) -> float:
-    """Return the moment of a trace (Unix seconds).
+    """Return the moment of a trace (Unix seconds) from its name.
 
     Raises:
-        ValueError: that is no name of one.
+        ValueError: it is not the name of a trace.
     """
     return datetime.datetime.strptime(f"{name}+0000", _TIME + "%z").timestamp()
 
 
 def is_name(text: str) -> bool:
-    """Whether a text is such a name."""
+    """Whether a text is the name of a trace."""
     return _NAME.fullmatch(text) is not None
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Window:
-    """When the servers of all replicas are profiled, for so long: at the same time, lest steps fall apart.
+    """The time in which the servers of all replicas are profiled, all at once, so that steps match.
 
     Attributes:
-        at: Unix seconds.
-        milliseconds: how long.
+        at: the start (Unix seconds).
+        milliseconds: the length.
     """
 
     at: float
@@ -60,14 +62,16 @@ class Window:
 
 
 def request_text(name: str, window: Window | None = None) -> str:
-    """Return how a trace is asked for: of trainers, which trace a step of their session; with a window of
-    agents, too, which have the servers of their replicas profiled.
+    """Return the text of a request for a trace.
+
+    Trainers trace a step of their session. With a window, agents also have the servers of their replicas
+    profiled.
     """
     return name if window is None else f"{name} profile {window.milliseconds} {window.at:.3f}"
 
 
 class Direction(enum.StrEnum):
-    """What a message between a trainer and a parameter server carries."""
+    """The direction, and thereby the content, of a message between a trainer and a parameter server."""
 
     PULL = "pull"
     PUSH = "push"
@@ -76,16 +80,16 @@ class Direction(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Transfer:
-    """What a step moved of a shard of a variable in one direction.
+    """The traffic of a step for a shard of a variable in one direction.
 
     Attributes:
         step: counted from 1 by the trainer, in this attempt.
         server: the parameter server, such as ``ps-0``.
         direction: pull, push or ids.
-        variable: the user's name of it.
-        shard: its number; None for a variable that is whole.
+        variable: the name that the user's script gives it.
+        shard: the number of the shard; None: the variable is not cut.
         bytes: its part of the messages; None: not measured.
-        microseconds: its part of their time on the way, in proportion to the bytes; None: not measured.
+        microseconds: its part of their transfer time, in proportion to the bytes; None: not measured.
     """
 
     step: int
@@ -99,9 +103,9 @@ class Transfer:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """What a step computed on a parameter server for a shard of a variable, by kind of operation.
+    """The computing of a step on a parameter server for a shard of a variable, by kind of operation.
 
-    The variable is None where an operation serves several, as an operation that joins a message does.
+    The variable is None if an operation serves several, such as an operation that joins a message.
     """
 
     step: int
@@ -115,10 +119,11 @@ class Operation:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Where the time of a step went, on its trainer; ``start_at`` is in Unix seconds.
+    """How the time of a step was spent on its trainer; ``start_at`` is in Unix seconds.
 
-    Compute is while any operation runs on the trainer; pull and push are while none does and values or their
-    ids come, or gradients go and are applied; other is the rest between the step's first and last event.
+    Compute is the time in which any operation runs on the trainer. In the remaining time, pull is while
+    values or their ids are on the way, and push while gradients are on the way or being applied. Other is the
+    rest between the step's first and last event.
     """
 
     step: int
@@ -131,7 +136,7 @@ class Split:
 
     @property
     def total_microseconds(self) -> float:
-        """Return the length of the step, its wait for input included as far as that is known."""
+        """Return the length of the step, including its wait for input if that is known."""
         return (
             (self.input_wait_microseconds or 0.0)
             + self.pull_microseconds
@@ -147,13 +152,13 @@ class Event:
 
     Attributes:
         step: as in ``Transfer``.
-        process: where it runs; for a message who receives it.
-        name: of the operation, or of the tensor that is sent.
-        kind: of the operation; ``RecvTensor`` for a message.
-        sender: of a message; None for an operation.
-        bytes: of a message or of what an operation gives; None where it is not measured.
-        start_microseconds: Unix time.
-        microseconds: how long.
+        process: the process in which an operation runs, or which receives a message.
+        name: the name of the operation, or of the tensor that is sent.
+        kind: the type of the operation; ``RecvTensor`` for a message.
+        sender: the process that sends a message; None for an operation.
+        bytes: the size of a message, or of the output of an operation; None: not measured.
+        start_microseconds: the start, in Unix time.
+        microseconds: the duration.
     """
 
     step: int
@@ -168,9 +173,9 @@ class Event:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ClockOffset:
-    """By how much the clock of a process is ahead of the trainer's.
+    """How far the clock of a process is ahead of the trainer's.
 
-    It was taken off the events, and lies within ``uncertainty_microseconds`` to either side.
+    The offset is already subtracted from the events. It is exact to ``uncertainty_microseconds`` either way.
     """
 
     process: str
@@ -184,15 +189,15 @@ class Trace:
 
     Attributes:
         trainer: the replica, such as ``worker-0``.
-        attempt: its launch.
-        at: Unix seconds of the first step.
-        untraced_step_microseconds: the median of untraced steps around it, to see what tracing adds; None:
-            there were none.
+        attempt: the attempt of the replica.
+        at: the time of the first step (Unix seconds).
+        untraced_step_microseconds: the median length of untraced steps around it, to see what tracing adds;
+            None: there were none.
         splits: one for each step.
         transfers: sorted by step, server, direction and variable.
-        operations: likewise.
-        events: by their start.
-        clocks: of the other processes.
+        operations: sorted likewise.
+        events: sorted by their start.
+        clocks: the clock offsets of the other processes.
     """
 
     trainer: str

@@ -1,4 +1,4 @@
-"""How far the trainers of a job may be apart."""
+"""How many steps the trainers of a job may be apart."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ Mode = Literal["asynchronous", "bounded-staleness", "synchronous"]
 
 @dataclass(frozen=True)
 class Consistency:
-    """How far trainers may be apart.
+    """How many steps trainers may be apart.
 
-    `asynchronous`: no trainer waits for another. `bounded-staleness`: none starts a step when it is more than
-    `staleness` steps ahead of the slowest. `synchronous`: each global step takes the gradients of all
-    trainers but the `backup_workers` (0 if not given) slowest, whose gradients are dropped.
+    `asynchronous`: no trainer waits for another. `bounded-staleness`: no trainer starts a step when it is
+    more than `staleness` steps ahead of the slowest. `synchronous`: each global step takes the gradients of
+    all trainers except the `backup_workers` (default 0) slowest, whose gradients are dropped.
     """
 
     mode: Mode = "asynchronous"
@@ -22,7 +22,7 @@ class Consistency:
     backup_workers: int | None = field(default=None, metadata={"least": 0})
 
     def conflict(self) -> str | None:
-        """What is wrong with the keys together, or None."""
+        """Return what is wrong with the combination of keys, or None."""
         if self.mode == "bounded-staleness" and self.staleness is None:
             return "the mode bounded-staleness needs staleness, the steps that a worker may be ahead"
         if self.mode != "bounded-staleness" and self.staleness is not None:
@@ -32,7 +32,7 @@ class Consistency:
         return None
 
     def conflict_with(self, *, steps_in_flight: int, steps_per_exchange: int, trainers: int) -> str | None:
-        """What is wrong with the keys in a job like this, or None."""
+        """Return what is wrong with the keys in a job with these properties, or None."""
         if self.staleness is not None and self.staleness < steps_per_exchange - 1:
             return (
                 f"a worker begins steps_per_exchange ({steps_per_exchange}) steps at once, so staleness must "
@@ -54,5 +54,5 @@ class Consistency:
         return None
 
     def gradients(self, trainers: int) -> int:
-        """How many trainers' gradients make a global step."""
+        """Return the number of trainers whose gradients make a global step."""
         return trainers - (self.backup_workers or 0) if self.mode == "synchronous" else 1

@@ -1,7 +1,7 @@
 """Cures: changes that the ``training:`` block of a job file makes in a script that was not written for it.
 
-The instrumentation makes them while the script builds its graph (``cures`` there), and says of each what it
-was applied to or why it was not. A script that is written with the training library obeys the block by
+The instrumentation makes them while the script builds its graph (its package ``cures``), and reports for each
+where it was applied, or why it was refused. A script that uses the training library obeys the block by
 itself, and no cure touches it.
 """
 
@@ -15,21 +15,21 @@ from typing import Any
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cure:
-    """A cure, as users meet it.
+    """A cure, with its description for users.
 
     Attributes:
-        name: what the instrumentation calls it, too.
-        version: what it does to a graph changes with it.
+        name: its name, also in the instrumentation.
+        version: the version of what it does to a graph.
         path: the key of the job file that asks for it, below ``training``.
-        values: what the key has then; empty: any value but null.
-        also: another key that asks for it, below ``training``, whatever its value is; None: there is none.
-        with_it: further keys that the cure goes by, below ``training``.
+        values: the values of the key that ask for it; empty: any value but null.
+        also: another key below ``training`` that asks for it with any value but null; None: there is none.
+        with_it: further keys below ``training`` that the cure reads.
         example: a value that asks for it.
-        title: what it is for, in a few words.
+        title: its purpose, in a few words.
         does: what it does to the graph.
         fits: which scripts it fits, and when it is refused.
         risk: what may be different with it.
-        undo: how it is taken back.
+        undo: how to undo it.
     """
 
     name: str
@@ -58,12 +58,12 @@ class Cure:
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """Return all keys that have to do with it, below ``training``."""
+        """Return all keys below ``training`` that concern it."""
         return (self.path, *(() if self.also is None else (self.also,)), *self.with_it)
 
 
 def _value(training: Mapping[str, Any], path: tuple[str, ...]) -> Any:
-    """Return what a ``training`` section has under a key; None: nothing."""
+    """Return the value of a key in a ``training`` section; None: there is none."""
     found: Any = training
     for name in path:
         found = found.get(name) if isinstance(found, Mapping) else None
@@ -251,7 +251,7 @@ TRANSFER_PRECISION = Cure(
     " or the AUC.",
 )
 
-#: All cures, in the order in which they are told of.
+#: All cures, in the order in which they are listed.
 CURES = (
     LAZY_ADAM,
     PLACEMENT,
@@ -266,7 +266,7 @@ CURES = (
     DEVICE_FILTERS,
     LEAN_SERVERS,
 )
-#: Keys that are no settings for a script: they are for lint and plans, or how often steps are traced.
+#: Keys that are no settings of a script: they are for lint and plans, or say how often steps are traced.
 _NO_SETTINGS = (("variables",), ("measured_variables",), ("trace",))
 _TEXT = re.compile(
     r"(?P<cure>[a-z-]+) (?P<version>\d+) (?:applied to (?P<count>\d+): |refused: )(?P<detail>.*)"
@@ -275,13 +275,14 @@ _TEXT = re.compile(
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class CureOutcome:
-    """What became of a cure in a replica.
+    """The outcome of a cure in a replica.
 
     Attributes:
-        cure: its name.
-        version: its version there.
-        is_applied: whether it was applied; else it was refused.
-        count: to how many places; of a refusal, how many reasons there were so far.
+        cure: the name of the cure.
+        version: the version of the cure in the replica.
+        is_applied: whether it was applied; if not, it was refused.
+        count: the number of places it was applied to; for a refusal, the number of reasons so far, which its
+            text leaves out.
         detail: the places, or the reason.
     """
 
@@ -292,13 +293,13 @@ class CureOutcome:
     detail: str = ""
 
     def __str__(self) -> str:
-        """Return it in one line, which ``parse`` reads."""
+        """Return the outcome in one line, which ``parse`` reads."""
         what = f"applied to {self.count}" if self.is_applied else "refused"
         return f"{self.cure} {self.version} {what}: {self.detail}"
 
 
 def parse(text: str) -> CureOutcome | None:
-    """Return what a line says of a cure; None: it is no such line."""
+    """Return the outcome that a line describes; None: the line describes none."""
     found = _TEXT.fullmatch(text)
     if found is None:
         return None
@@ -337,6 +338,6 @@ def _paths(
 
 
 def silent(training: Mapping[str, Any] | None, outcomes: Iterable[CureOutcome]) -> tuple[Cure, ...]:
-    """Return the cures that are asked for and of which nothing was said: the script has nothing for them."""
+    """Return the cures that are asked for but have no outcome: the script has nothing that they apply to."""
     said = {each.cure for each in outcomes}
     return tuple(cure for cure in asked(training) if cure.name not in said)

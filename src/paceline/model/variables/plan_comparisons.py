@@ -1,4 +1,4 @@
-"""A plan of variables held against a model, or against another plan."""
+"""Comparisons of a plan of variables with a model, or with another plan."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from paceline.model.variables.variables import Shard, Variable
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class VariableDifference:
-    """What becomes of one variable from one plan to another.
+    """The difference between two plans for one variable.
 
     Attributes:
-        variable: its name.
-        before: its shards; none when the plan does not have it.
-        after: the same of the other plan.
-        moved_bytes: what is on another parameter server afterwards, slots included; all of it where rows are
-            put in another order; None where the variable itself is another one.
+        variable: the name of the variable.
+        before: its shards in the first plan; empty if this plan does not have it.
+        after: its shards in the second plan; empty if this plan does not have it.
+        moved_bytes: the bytes that are on another parameter server afterwards, slots included, or all bytes
+            if rows are stored in another order; None: a plan lacks the variable, or its shape differs.
     """
 
     variable: str
@@ -30,16 +30,16 @@ class VariableDifference:
 
     @property
     def is_reordered(self) -> bool:
-        """Return whether its rows are stored in another order, so that most of them move."""
+        """Whether its rows are stored in another order, so that most of them move."""
         orders = {shards[0].layout.stored_as for shards in (self.before, self.after) if shards}
         return self.moved_bytes is not None and len(orders) > 1
 
 
 def fitted(plan: Plan, variables: Sequence[Variable], servers: int) -> Plan:
-    """Return a plan for these very variables, as they are known now; the same shards on the same servers.
+    """Return a plan with the given variables instead of its own: the same shards on the same servers.
 
     Raises:
-        ValueError: it is a plan for another number of servers or for other variables; the message says which.
+        ValueError: the plan is for another number of servers or for other variables; the message says which.
     """
     misfits = [] if plan.servers == servers else [f"it is for {plan.servers} ps, and there are {servers}"]
     misfits += _misfits(plan.variables, variables)
@@ -72,7 +72,7 @@ def _misfits(planned: Sequence[Variable], wanted: Sequence[Variable]) -> Iterato
 
 
 def differences(before: Plan, after: Plan) -> tuple[VariableDifference, ...]:
-    """Return the variables that lie otherwise in the other plan, in its order; those it lacks come last."""
+    """Return the variables that differ, in the order of ``after``; variables that it lacks come last."""
     names = dict.fromkeys(variable.name for plan in (after, before) for variable in plan.variables)
     found = (_difference(name, before.of(name), after.of(name)) for name in names)
     return tuple(each for each in found if each is not None)
@@ -92,7 +92,7 @@ def _places(shards: Sequence[Shard]) -> tuple[object, ...]:
 
 
 def _moved_bytes(before: Sequence[Shard], after: Sequence[Shard]) -> int:
-    """Return the bytes on another server: the ranges of rows of both plans are laid over each other."""
+    """Return the bytes that are on another server afterwards, from the overlaps of both plans' row ranges."""
     variable, layout = after[0].variable, after[0].layout
     if before[0].layout.stored_as != layout.stored_as:
         return variable.memory_bytes

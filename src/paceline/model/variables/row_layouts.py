@@ -1,4 +1,4 @@
-"""Where a row of a variable is stored when its rows are cut into shards."""
+"""The places of rows of a variable that is cut into shards."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class RowOrder(enum.StrEnum):
-    """In which order rows are stored; shards are ranges of that order."""
+    """The order in which rows are stored; shards are ranges of that order."""
 
     CONTIGUOUS = "contiguous"  # as they are: TensorFlow's "div"
     STRIDED = "strided"  # every n-th row for each of n shards: TensorFlow's "mod"
@@ -22,8 +22,8 @@ class RowOrder(enum.StrEnum):
 class RowLayout:
     """The rows of a variable over ``shards`` shards, whose sizes differ by one row at most.
 
-    The formulas are closed ones of ``+ * // %`` alone, so they take Python integers, NumPy arrays and
-    TensorFlow tensors of 64 bits alike.
+    The formulas are closed and use only ``+ * // %``, so they work for Python integers, NumPy arrays and
+    64-bit TensorFlow tensors.
     """
 
     rows: int
@@ -31,17 +31,17 @@ class RowLayout:
     order: RowOrder = RowOrder.CONTIGUOUS
 
     def __post_init__(self) -> None:
-        """Reject what has no meaning.
+        """Reject impossible numbers.
 
         Raises:
-            ValueError: no row, no shard, or a shard without a row.
+            ValueError: there is no row, no shard, or a shard without a row.
         """
         if not 1 <= self.shards <= self.rows:
             raise ValueError(f"{self.rows} rows cannot be cut into {self.shards} shards")
 
     @property
     def stored_as(self) -> str:
-        """Return the name of the order in which rows are stored: the same name, the same order."""
+        """Return a name for the order in which rows are stored; equal names mean equal orders."""
         if self.order is RowOrder.STRIDED:
             return RowOrder.CONTIGUOUS.value if self.shards == 1 else f"{self.order}-{self.shards}"
         return self.order.value
@@ -75,7 +75,7 @@ class RowLayout:
 
     @property
     def _multiplier(self) -> int:
-        """Return a number near rows times the golden ratio that has no divisor in common with rows.
+        """Return a number near the number of rows times the golden ratio (0.618) that is coprime to it.
 
         Multiples of it spread any run of rows evenly (Fibonacci hashing: Knuth, The Art of Computer
         Programming 3, section 6.4).

@@ -1,7 +1,7 @@
-"""Plans of variables as plain values, for a file or for what a replica is given.
+"""Plans of variables as plain values, for a file or for the settings of a replica.
 
-A document holds each variable once, and under ``ps`` the parameter server of each of its shards in their
-order. It is read by the platform and by the training library alike.
+A document holds each variable once, and under ``ps`` the parameter servers of its shards in order. The
+platform and the training library both read it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPTIONAL = ("sparse", "element_bytes", "slots", "step_bytes", "row_shares")
 
 
 def write(plan: Plan, *, traffic: bool = True) -> dict[str, Any]:
-    """Return a plan as plain values, with the measured traffic of its variables or without."""
+    """Return a plan as plain values, with or without the measured traffic of its variables."""
     return {
         "apiVersion": API_VERSION,
         "kind": KIND,
@@ -47,10 +47,10 @@ def _written(shards: Sequence[Shard], traffic: bool) -> dict[str, Any]:
 
 
 def read(document: object) -> Plan:
-    """Return the plan that ``write`` has made plain.
+    """Return the plan that a document of ``write`` describes.
 
     Raises:
-        ValueError: it is none; the message names the place.
+        ValueError: the document is not a plan; the message names the place.
     """
     head = _mapping(document, "the plan", ("apiVersion", "kind", "servers", "variables"))
     if (head["apiVersion"], head["kind"]) != (API_VERSION, KIND):

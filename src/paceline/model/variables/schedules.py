@@ -1,7 +1,8 @@
-"""Learning rates that change over training, as values: a warm-up, then a decay.
+"""Schedules of learning rates: a warm-up, then a decay.
 
-A rate is a function of the global step, the steps of all trainers together. It is written once, in operators
-and functions that NumPy and TensorFlow share, so the rate of a document or a plot is the rate of training.
+A rate is a function of the global step, which counts the steps of all trainers together. It is written once,
+with operators and functions that NumPy and TensorFlow share, so a document or a plot shows the very rate of
+training.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ Decay = Literal["constant", "exponential", "polynomial", "cosine"]
 class LearningRateSchedule:
     """How a learning rate changes.
 
-    It grows in a line over the first `warmup_steps`, then decays. `exponential` multiplies it by `end_factor`
-    in each `decay_steps`, without an end; `polynomial` (a line unless `power` says otherwise) and `cosine`
-    (Loshchilov and Hutter 2017, without restarts) lead to `end_factor` times the rate, 0 if it is not given,
-    within `decay_steps`, and stay there.
+    It grows linearly over the first `warmup_steps`, then decays. `exponential` multiplies it by `end_factor`
+    in every `decay_steps`, without an end. `polynomial` (linear unless `power` is given) and `cosine`
+    (Loshchilov and Hutter 2017, without restarts) reduce it within `decay_steps` to `end_factor` (default 0)
+    times the rate, where it stays.
     """
 
     decay: Decay = "constant"
@@ -35,7 +36,7 @@ class LearningRateSchedule:
         return self.decay == "constant" and self.warmup_steps == 0
 
     def conflict(self) -> str | None:
-        """What is wrong with the keys together, or None."""
+        """Return what is wrong with the combination of keys, or None."""
         if self.decay == "constant":
             for key in ("decay_steps", "end_factor", "power"):
                 if getattr(self, key) is not None:
@@ -49,7 +50,7 @@ class LearningRateSchedule:
         return None
 
     def factor(self, steps: Any, functions: Any) -> Any:
-        """What the learning rate is multiplied by in the step after so many (float64).
+        """Return the factor on the learning rate in the step that follows ``steps`` steps (float64).
 
         `functions` is NumPy or TensorFlow, whichever `steps` belongs to.
         """

@@ -1,8 +1,9 @@
-"""Where the variables of a script that is seen would be in another job, and what they would move there.
+"""The places and the traffic of the variables of an instrumented script in another job.
 
-Such a script does not obey the whole job file. TensorFlow gives its variables to the parameter servers in
-turn, as they are created, and cures (`cures`) do what they are asked for: they cut tables into ranges of
-rows, and give each part to the server with the fewest bytes. What cannot be told is an error with its reason.
+A script without the training library does not obey the whole job file. TensorFlow gives its variables to the
+parameter servers in turn, as they are created. Cures (`cures`) change this if the job file asks for them:
+they cut tables into ranges of rows, and give each part to the server with the fewest bytes. If a place cannot
+be predicted, an error gives the reason.
 """
 
 from __future__ import annotations
@@ -16,26 +17,26 @@ from paceline.model.variables.row_layouts import RowLayout, RowOrder
 from paceline.model.variables.variable_plans import Plan
 from paceline.model.variables.variables import Shard, Variable
 
-#: As the cure cuts: a matrix with so many times as many rows as columns is a table, and a smaller one than
-#: that is not cut (`paceline_instrumentation.cures.partitions`).
+#: The rule by which the cure cuts: a matrix with at least 16 times as many rows as columns is a table, and a
+#: table below 64 KiB is not cut (`paceline_instrumentation.cures.partitions`).
 ROWS_TO_COLUMNS, LEAST_CUT_BYTES = 16, 64 << 10
-#: Bytes of an id, at most.
+#: The largest size of an id.
 _ID_BYTES = 8
-#: Of the bytes of a table so many remain, or more: then its ids do not repeat.
+#: If more than this share of a table's bytes is left with unique ids, its ids count as not repeating.
 _DISTINCT = 0.9
-#: Variables that are not trained, such as the global step, take places in the order, too. More of them than
-#: that between those that are trained, and it is no order that is known.
+#: Variables that are not trained, such as the global step, take places in the order, too. If more places than
+#: this are skipped between trained variables, the order is not one that is known.
 _MOST_SKIPPED = 1
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class PlacementRequest:
-    """What a job asks for.
+    """What a job asks for concerning the places of variables.
 
     Attributes:
-        servers: how many it has.
-        training: its section of that name.
-        planned: servers by the names that TensorFlow gives to variables and their parts, of a saved plan.
+        servers: the number of parameter servers.
+        training: the ``training`` section of its job file.
+        planned: the servers of a saved plan, by TensorFlow's names of variables and their parts.
     """
 
     servers: int
@@ -48,7 +49,7 @@ class PlacementRequest:
         return bool(self.planned) or cures.PLACEMENT.is_asked(self.training)
 
     def parts(self, variable: Variable) -> int:
-        """Return into how many parts the cure cuts a variable that the script has whole."""
+        """Return the number of parts into which the cure cuts a variable that the script leaves whole."""
         size_bytes = variable.rows * variable.row_bytes
         if not cures.PARTITIONING.is_asked(self.training) or size_bytes < LEAST_CUT_BYTES:
             return 1
@@ -64,15 +65,15 @@ class PlacementRequest:
 
 
 def moved(plan: Plan, before: PlacementRequest, after: PlacementRequest) -> Plan:
-    """Return where variables are in another job.
+    """Return the plan of the variables in another job.
 
     Args:
-        plan: the variables as they were measured, each with its devices.
-        before: what the job that was measured asks for.
+        plan: the variables as measured, each with its devices.
+        before: what the measured job asks for.
         after: what the other job asks for.
 
     Raises:
-        ValueError: it cannot be told; the text says why.
+        ValueError: the places or the traffic cannot be predicted; the message says why.
     """
     here = _on_servers(plan)
     if not _is_cut_or_placed_otherwise(before, after):
@@ -84,19 +85,19 @@ def moved(plan: Plan, before: PlacementRequest, after: PlacementRequest) -> Plan
 
 
 def with_unique_ids(variable: Variable) -> Variable:
-    """Return a table of which each row moves once for a batch, however often its id is in it.
+    """Return a table with the traffic it has if each row moves once a batch, however often its id occurs.
 
-    Nothing changes where ids do not repeat, or that was not measured.
+    The table is returned unchanged if ids do not repeat, or if that was not measured.
     """
     share = kept_share(variable)
     if share is None or share > _DISTINCT or variable.step_bytes is None:
         return variable
-    # Shares of ranges were counted by ids, so the hot ranges have less of the distinct ones.
+    # Shares of ranges were counted by ids; hot ranges have a smaller share of the distinct ids.
     return dataclasses.replace(variable, step_bytes=variable.step_bytes * share, row_shares=())
 
 
 def kept_share(variable: Variable) -> float | None:
-    """Return the share of a table's bytes that is left when each row moves once; None: not measured."""
+    """Return the share of a table's bytes that is left if each row moves once a batch; None: not measured."""
     if not variable.sparse or not variable.step_bytes or variable.rows_used is None:
         return None
     return min(1.0, variable.rows_used * (2 * variable.row_bytes + _ID_BYTES) / variable.step_bytes)
@@ -122,7 +123,7 @@ def _is_cut_or_placed_otherwise(before: PlacementRequest, after: PlacementReques
 
 
 def _parts(variable: Variable, before: PlacementRequest, after: PlacementRequest) -> int:
-    """Return in how many parts a variable lies in the other job."""
+    """Return the number of parts of a variable in the other job."""
     now = len(variable.devices)
     if now > 1 and before.parts(variable) == 1:
         if before.servers != after.servers:
@@ -156,7 +157,7 @@ def _placed(
 
 
 def _by_size(pieces: Sequence[Shard], after: PlacementRequest) -> list[int]:
-    """Each to the server with the fewest bytes so far, slots not counted, but for those that are planned."""
+    """Return the planned server of each piece, or else the one with the fewest bytes so far (no slots)."""
     loads, chosen = [0] * after.servers, []
     for piece in pieces:
         server = after.planned.get(piece.tensorflow_name)
@@ -168,7 +169,7 @@ def _by_size(pieces: Sequence[Shard], after: PlacementRequest) -> list[int]:
 
 
 def _in_turn(pieces: Sequence[Shard], skipped: Mapping[str, int], servers: int) -> list[int]:
-    """One after the other. Where the first one is does not matter: servers are alike."""
+    """Return the servers in turn; the server of the first piece does not matter, as servers are alike."""
     place, chosen = 0, []
     for piece in pieces:
         place += skipped.get(piece.variable.name, 0) if piece.index == 0 else 0
@@ -178,10 +179,10 @@ def _in_turn(pieces: Sequence[Shard], skipped: Mapping[str, int], servers: int) 
 
 
 def _skipped(here: Sequence[Variable], before: PlacementRequest) -> dict[str, int]:
-    """Return how many places were skipped before each variable.
+    """Return how many places in the order are skipped before each variable.
 
-    Where a cure chose the servers, or there is one, the order of the script is not seen: then it is
-    TensorFlow's, in turn.
+    If a cure chose the servers, or there is only one server, the order of the script cannot be seen. It is
+    then assumed to be TensorFlow's, without skipped places.
     """
     if before.is_by_size or before.servers == 1:
         return {}

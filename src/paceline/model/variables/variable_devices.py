@@ -1,4 +1,4 @@
-"""Where TensorFlow has the variables of a script, by the names that it gives to devices."""
+"""The places of a script's variables, by TensorFlow's names of devices."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from paceline.model.variables.row_layouts import RowLayout
 from paceline.model.variables.variable_plans import Plan
 from paceline.model.variables.variables import Shard, Variable
 
-#: A job without a task is its first one.
+#: A device name with a job and no task means task 0.
 _SERVER = re.compile(r"/job:ps(?:/|$)")
 _TASK = re.compile(r"/task:(\d+)(?:/|$)")
 
 
 def server(device: str) -> int | None:
-    """Return the index of the parameter server that a device is on; None: it is on none."""
+    """Return the index of the parameter server that has a device; None: no parameter server has it."""
     if not _SERVER.search(device):
         return None
     task = _TASK.search(device)
@@ -23,19 +23,19 @@ def server(device: str) -> int | None:
 
 
 def are_known(variables: Sequence[Variable]) -> bool:
-    """Whether it is known of each variable where it is."""
+    """Whether the place of each variable is known."""
     return bool(variables) and all(each.devices for each in variables)
 
 
 def elsewhere(variables: Sequence[Variable]) -> tuple[Variable, ...]:
-    """Return the variables of which no part is on a parameter server."""
+    """Return the variables that have no part on a parameter server."""
     return tuple(each for each in variables if not any(server(device) is not None for device in each.devices))
 
 
 def placed(plan: Plan) -> Plan:
-    """Return the plan with each part on the parameter server that TensorFlow has it on.
+    """Return the plan with each part on the parameter server where TensorFlow has it.
 
-    What is on none is left out. Where devices are not known, the plan is what there is.
+    Parts that are on no parameter server are left out. If devices are not known, the plan stays as it is.
     """
     variables = plan.variables
     if not are_known(variables):
@@ -44,7 +44,7 @@ def placed(plan: Plan) -> Plan:
 
 
 def _shards(variable: Variable, plan: Plan) -> list[Shard]:
-    """Return the parts of a variable; TensorFlow cuts it into ranges of rows."""
+    """Return the parts of a variable as shards; TensorFlow cuts variables into ranges of rows."""
     count = min(len(variable.devices), variable.rows)
     layout = RowLayout(rows=variable.rows, shards=count)
     found = []

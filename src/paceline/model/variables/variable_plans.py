@@ -1,4 +1,4 @@
-"""Which parameter server holds which shard of which variable (variable placement)."""
+"""Variable placement: which parameter server holds which shard of which variable."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.model.variables.variables import Shard, Variable
 
 
 class CutStrategy(enum.StrEnum):
-    """Into how many shards a variable is cut."""
+    """How the number of shards of a variable is chosen."""
 
     NONE = "none"
     FIXED = "fixed"  # tables into a fixed number
@@ -30,11 +30,12 @@ class PlacementRule(enum.StrEnum):
     TRAFFIC = "traffic"  # the same by measured traffic
 
 
-#: How a job file places variables that says nothing of it.
+#: The rule for a job file that does not choose one.
 DEFAULT_RULE: Final = PlacementRule.BALANCED
-#: Smallest shards that are tried, the fewest shards first, until the servers' traffic is even.
+#: Minimal shard sizes that are tried in turn until the servers' traffic is even; the first gives the fewest
+#: shards.
 MIN_SHARD_BYTES = tuple(65_536 >> halvings for halvings in range(7))
-#: Max/mean of the servers' traffic that counts as even.
+#: Traffic of servers counts as even up to this max/mean.
 EVEN = 1.05
 
 
@@ -42,8 +43,8 @@ EVEN = 1.05
 class RowPartitioning:
     """How variables are cut along their rows; the defaults are those of a job file.
 
-    ``shards`` of None: one for each parameter server. ``min_shard_bytes`` of None: as large as the servers'
-    traffic still gets even.
+    ``shards`` of None: one for each parameter server. ``min_shard_bytes`` of None: the largest tried size
+    that makes the servers' traffic even.
     """
 
     strategy: CutStrategy = CutStrategy.MIN_SIZE
@@ -52,7 +53,7 @@ class RowPartitioning:
     order: RowOrder = RowOrder.HASHED
 
     def layout(self, variable: Variable, servers: int) -> RowLayout:
-        """Return how a variable lies over so many servers. Only rows of a table leave their order."""
+        """Return the layout of a variable over a number of servers. Only the rows of tables are reordered."""
         most, wanted = min(self.shards or servers, variable.rows), 1
         if self.strategy is CutStrategy.FIXED and variable.sparse:
             wanted = most
@@ -90,7 +91,7 @@ class Plan:
         return tuple(sum(shard.memory_bytes for shard in self.on(server)) for server in range(self.servers))
 
     def step_bytes(self) -> tuple[float, ...] | None:
-        """Return the traffic to expect at each server in a step of one worker; None when not known."""
+        """Return the expected bytes that a step of one worker moves at each server; None: not known."""
         totals = [0.0] * self.servers
         for shard in self.shards:
             if shard.step_bytes is None:
@@ -115,11 +116,11 @@ class Plan:
 def plan(variables: Sequence[Variable], *, servers: int, cut: RowPartitioning, rule: PlacementRule) -> Plan:
     """Cut the variables and choose a parameter server for each shard.
 
-    Where the cut does not say how small a shard may get, the largest that makes the servers' traffic even: by
-    what was measured if the rule goes by that, else by what is assumed.
+    If the cut has no minimal shard size, the largest tried size that makes the servers' traffic even is
+    taken; the traffic is the measured one if the rule goes by it, else the assumed one.
 
     Raises:
-        ValueError: no server; or the rule goes by traffic and that of a shard is not known.
+        ValueError: there is no server, or the rule goes by traffic and the traffic of a shard is not known.
     """
     if servers < 1:
         raise ValueError("a plan needs at least one parameter server")
@@ -165,13 +166,17 @@ def _imbalance(made: Plan, load: Callable[[Shard], float]) -> float:
 
 
 def _round_robin(pieces: Sequence[Shard], servers: int) -> list[int]:
-    """Source: tf.compat.v1.train.replica_device_setter, tensorflow/python/training/device_setter.py."""
+    """Return servers in turn, as tf.compat.v1.train.replica_device_setter does.
+
+    Source: tensorflow/python/training/device_setter.py.
+    """
     return [number % servers for number in range(len(pieces))]
 
 
 def _greedy(pieces: Sequence[Shard], servers: int) -> list[int]:
-    """Source: GreedyLoadBalancingStrategy with byte_size_load_fn,
-    tensorflow/python/training/device_setter.py.
+    """Return servers as GreedyLoadBalancingStrategy with byte_size_load_fn does.
+
+    Source: tensorflow/python/training/device_setter.py.
     """
     return _least_loaded(pieces, range(len(pieces)), servers, lambda shard: (float(shard.memory_bytes),), {})
 
@@ -196,11 +201,11 @@ def _step_bytes(shard: Shard) -> float:
 
 
 def _busiest_first(pieces: Sequence[Shard], servers: int, traffic: Callable[[Shard], float]) -> list[int]:
-    """Place shards one after the other, the busiest first; bytes decide where traffic does not.
+    """Place shards one after the other, the busiest first; bytes break ties of traffic.
 
-    A table that is spread over all servers lies there by the index of its shards: its traffic is even
-    whatever it is, and tables that are cut alike share the ids that are sent to a server. Source of the rest:
-    longest processing time first, Graham 1969.
+    The shards of a table that is spread over all servers go to the servers of their index: the table's
+    traffic is even in any case, and tables that are cut alike share the ids that are sent to a server. The
+    other shards are placed by longest processing time first (Graham 1969).
     """
 
     def load(shard: Shard) -> tuple[float, ...]:
@@ -219,8 +224,9 @@ def _least_loaded(
     load: Callable[[Shard], tuple[float, ...]],
     fixed: Mapping[int, int],
 ) -> list[int]:
-    """Give each piece, in this order, to its fixed server or else to the one with the least load so far;
-    return the servers by piece.
+    """Return the server of each piece: its fixed server, or else the one with the least load so far.
+
+    Pieces are placed in the given order.
     """
     loads = [tuple(0.0 for _ in load(pieces[0])) for _ in range(servers)] if pieces else []
     chosen = [0] * len(pieces)

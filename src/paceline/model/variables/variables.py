@@ -1,4 +1,4 @@
-"""The variables of a model, as a plan of their shards needs to know them."""
+"""The variables of a model with the properties that plans of shards need."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import re
 
 from paceline.model.variables.row_layouts import RowLayout, RowOrder
 
-#: Of the id of a row that is sent for its value.
+#: The size of the id of a row, which is sent for its value.
 ID_BYTES = 4
-#: Rows of a table that a step is assumed to move while none were counted.
+#: The number of rows of a table that a step is assumed to move while none are counted.
 ASSUMED_ROWS = 1024
 Name = tuple[str | None, int | None]
 """A variable as the user calls it, and the number of its part (from 0); None: not known, or not cut."""
@@ -19,12 +19,12 @@ _PART = re.compile(r"(?P<variable>.+)/part_(?P<part>\d+)$")
 
 
 def part_name(variable: str, part: int, parts: int) -> str:
-    """Return what TensorFlow calls a part of a variable that is cut into so many: 1 is the variable."""
+    """Return TensorFlow's name of a part of a variable; with 1 part it is the name of the variable."""
     return f"{variable}/part_{part}" if parts > 1 else variable
 
 
 def without_part(name: str) -> tuple[str, int | None]:
-    """Return the variable of TensorFlow's name of a part, and the number of the part; None: it is not one."""
+    """Return the variable and the part number in TensorFlow's name of a part; None: it names no part."""
     found = _PART.match(name)
     return (found["variable"], int(found["part"])) if found else (name, None)
 
@@ -38,11 +38,11 @@ class Variable:
         shape: rows first; empty for a scalar.
         element_bytes: bytes of one value.
         slots: values that the optimizer keeps for each value of the variable.
-        step_bytes: bytes pulled and pushed in a step of one worker, measured; None: not measured.
-        row_shares: of that traffic, the shares of equal ranges of rows in their order, measured.
-        rows_used: rows of a table that a batch uses, each counted once, in the mean; None: not measured.
-        value_type: TensorFlow's name of it, such as float32; None: not known.
-        devices: where TensorFlow has its parts, in their order; empty: not known.
+        step_bytes: measured bytes pulled and pushed in a step of one worker; None: not measured.
+        row_shares: measured shares of this traffic for equal ranges of rows, in order; empty: not measured.
+        rows_used: the mean number of distinct rows of a table that a batch uses; None: not measured.
+        value_type: TensorFlow's name of the value type, such as float32; None: not known.
+        devices: the devices on which TensorFlow has its parts, in order; empty: not known.
         updates: the types of the operations that change it and its slots in a step; empty: not known.
     """
 
@@ -60,7 +60,7 @@ class Variable:
 
     @property
     def rows(self) -> int:
-        """Return along how many rows it can be cut; 1 for a scalar."""
+        """Return the number of rows, along which it can be cut; 1 for a scalar."""
         return self.shape[0] if self.shape else 1
 
     @property
@@ -70,12 +70,12 @@ class Variable:
 
     @property
     def looked_up_bytes(self) -> int:
-        """Return what a row of a table moves that is looked up: its value both ways, and its id."""
+        """Return the bytes that a looked-up row of a table moves: its value both ways, and its id."""
         return 2 * self.row_bytes + ID_BYTES
 
     @property
     def memory_bytes(self) -> int:
-        """Return what it takes on the parameter servers, the optimizer's slots included."""
+        """Return the bytes that it takes on the parameter servers, the optimizer's slots included."""
         return self.rows * self.row_bytes * (1 + self.slots)
 
 
@@ -90,30 +90,30 @@ class Shard:
 
     @property
     def name(self) -> str:
-        """Return the variable's name, with the shard's number where there are several."""
+        """Return the variable's name, with the shard's number if there are several shards."""
         return self.variable.name if self.layout.shards == 1 else f"{self.variable.name}/{self.index}"
 
     @property
     def tensorflow_name(self) -> str:
-        """Return what TensorFlow calls it in a script that cuts the variable like this."""
+        """Return TensorFlow's name of it in a script that cuts the variable this way."""
         return part_name(self.variable.name, self.index, self.layout.shards)
 
     @property
     def rows(self) -> int:
-        """Return how many rows of the variable lie here."""
+        """Return the number of rows in this shard."""
         return self.layout.size(self.index)
 
     @property
     def memory_bytes(self) -> int:
-        """Return what it takes on its parameter server, slots included."""
+        """Return the bytes that it takes on its parameter server, slots included."""
         return self.rows * self.variable.row_bytes * (1 + self.variable.slots)
 
     @property
     def step_bytes(self) -> float | None:
-        """Return the traffic to expect here in a step of one worker; None when that is not known.
+        """Return the expected bytes that a step of one worker moves here; None: not known.
 
-        Rows that lie in no particular order carry the same traffic each. For ranges of rows of a table it has
-        to be measured which rows are hot.
+        If rows are stored in no particular order, each carries the same traffic. For ranges of rows of a
+        table, measurements have to show which rows are hot.
         """
         total = self.variable.step_bytes
         if total is None or self.layout.shards == 1:
@@ -124,26 +124,26 @@ class Shard:
 
     @property
     def step_rows(self) -> float:
-        """Return the rows of a table that a step of one worker looks up here; 0 where that is not known."""
+        """Return the rows of a table that a step of one worker looks up here; 0 if that is not known."""
         return (self.step_bytes or 0.0) / self.variable.looked_up_bytes if self.variable.sparse else 0.0
 
     def is_spread(self, servers: int) -> bool:
-        """Return whether this is part of a table of one shard a server, alike in rows and traffic."""
+        """Return whether this belongs to a table with one shard a server, all equal in rows and traffic."""
         shuffled = self.variable.sparse and self.layout.order is not RowOrder.CONTIGUOUS
         return shuffled and self.layout.shards == servers and self.layout.rows >= 100 * servers
 
     @property
     def assumed_step_bytes(self) -> float:
-        """Return the traffic to assume here while none is measured: weights move whole, of a table few rows.
+        """Return the bytes a step to assume while none are measured: all weights, and few rows of tables.
 
-        The assumption is a low one: what a table moves more than that lies as evenly as its rows.
+        The assumption is low on purpose: any further traffic of a table is as even as its rows.
         """
         table = self.variable
         moved = min(table.rows, ASSUMED_ROWS) / table.rows if table.sparse else 1.0
         return 2.0 * moved * self.rows * table.row_bytes
 
     def _share(self) -> float:
-        """Return this range's part of the measured shares; a share that it cuts counts by its length."""
+        """Return this range's part of the measured shares; a share that it overlaps counts in proportion."""
         shares, rows = self.variable.row_shares, self.layout.rows
         first = self.layout.row(self.index, 0) / rows * len(shares)
         last = first + self.rows / rows * len(shares)
