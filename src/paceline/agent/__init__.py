@@ -1,4 +1,7 @@
-"""Runs inside each replica: starts its command, samples it, says why it ended. Imports no Paceline."""
+"""Runs inside each replica: starts its command, samples it, records why it ended.
+
+The package imports no other Paceline code.
+"""
 
 FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py", "passing.py")
 """The agent, and what it loads from beside itself."""

@@ -1,15 +1,15 @@
-"""The replica agent: standard library alone, beside the user's command, in whatever image that needs.
+"""The replica agent: it runs beside the user's command, in any image, with the standard library alone.
 
-It starts the command, samples once a second what the replica uses, passes the training script's reports on
-and writes down why the command ended (``docs/agent-protocol.md``). It speaks through plain files alone, so
-nothing is lost when the engine, the agent or the script dies; it never ends a training for a failed
-measurement, and what it cannot measure it gives as null. Where no engine can read its files, in containers,
-it also serves them by HTTP. All of it is this file, but for what is seldom needed, `profiler.py`,
-`unseen.py`, `oddities.py` and `passing.py` beside it.
+It starts the command, samples once a second what the replica uses, forwards the training script's reports and
+records why the command ended (``docs/agent-protocol.md``). It communicates through plain files alone, so
+nothing is lost when the engine, the agent or the script dies. A failed measurement never ends a training: the
+agent writes null for what it cannot measure. In containers, where no engine can read its files, it also
+serves them over HTTP. All code is in this file, except for rarely needed parts, which are beside it in
+`profiler.py`, `unseen.py`, `oddities.py` and `passing.py`.
 
-The kernel's text files are read by pure functions (text -> values). Descriptors stay open between samples:
-opening a file below ``/proc`` costs as much as reading it. It runs under Python 3.6 and later, hence the
-old-fashioned spelling. "proc.rst", "cgroup-v1/" and "cgroup-v2.rst" name the kernel's documents.
+Pure functions (text -> values) parse the kernel's text files. Descriptors stay open between samples: opening
+a file below ``/proc`` costs as much as reading it. The agent runs under Python 3.6 and later, hence the
+old-fashioned syntax. "proc.rst", "cgroup-v1/" and "cgroup-v2.rst" name documents of the kernel.
 """
 
 import contextlib
@@ -57,9 +57,9 @@ THREAD_VARIABLES = (
     "MKL_NUM_THREADS",
     "NUMEXPR_NUM_THREADS",
 )
-CODE_CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")  # of its fetcher alone
+CODE_CREDENTIALS = ("PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD")  # only for the code fetcher
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy")
-SEEN_TYPES = ("instrumentation", "fact", "cure")  # of the script: they hold while it runs
+SEEN_TYPES = ("instrumentation", "fact", "cure")  # about the script; they stay true while it runs
 REPORT_TYPES = ("step", "evaluation", "standing", *SEEN_TYPES)
 REPORT_NUMBERS = {
     "step": (
@@ -68,9 +68,9 @@ REPORT_NUMBERS = {
     ),
     "evaluation": ("step", "examples", "auc", "log_loss", "accuracy"),
 }  # fmt: skip
-QUALITIES = ("loss", "auc", "log_loss", "accuracy")  # they may be less than 0
+QUALITIES = ("loss", "auc", "log_loss", "accuracy")  # may be negative
 MOST_QUALITY = 1e100  # so that no sum of losses is infinite
-MOST_FAULTS = 20  # kinds of what is wrong with reports that are told of
+MOST_FAULTS = 20  # kinds of faulty reports that are reported
 LONGEST_NUMBER = 40  # characters
 DAY_SECONDS = 86400.0
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
@@ -78,37 +78,37 @@ MAX_CPUS = 8192
 KEPT_FILES = 400
 REPORT_CHUNK_BYTES = 1 << 20
 EXIT_FILE_BYTES = 4096
-LEFT_SECONDS = 0.5  # a process that outlives its command for so long was left behind
+LEFT_SECONDS = 0.5  # a process that outlives its command by this long was left behind
 SHOWN_COMMANDS = 3
 SWITCHES_BUDGET = 0.0015  # cores that reading context switches may cost on average
 GPU_SECONDS = 5.0
 NOTE_SECONDS = 60.0
 SERVER_THREADS = 4
 REQUEST_BYTES, REQUEST_SECONDS = 8192, 10.0
-PAUSE_SECONDS = 0.05  # after each answer, so that even a flood of requests costs a few hundredths of a core
-PIECE_BYTES = 1 << 16  # of a file that is in memory at a time
-SLOWEST_BYTES = 1 << 20  # a second, at which a file is given: who takes it more slowly does not get it
+PAUSE_SECONDS = 0.05  # per thread after each answer; a flood of requests costs a few hundredths of a core
+PIECE_BYTES = 1 << 16  # of a file held in memory at a time
+SLOWEST_BYTES = 1 << 20  # bytes per second; a client that reads more slowly does not get the whole file
 PAGE_BYTES = 1 << 20  # of the spool in one answer
 FILE_BYTES = 1 << 26
-MOST_NAMES = 10_000  # of files of traces in one answer
+MOST_NAMES = 10_000  # of trace files in one answer
 TOKEN_BYTES = 1000
-LINGER_SECONDS = 60.0  # after the command, at most, for a reader that promised to come back
-LINGER_SLACK_SECONDS = 2.0  # beyond the grace of a command that was told to stop
+LINGER_SECONDS = 60.0  # at most, after the command, for a reader that promised to return
+LINGER_SLACK_SECONDS = 2.0  # beyond the grace period of a command that was asked to stop
 TRACE_REQUEST_SECONDS = 60.0
-LOOK_SECONDS = 10.0  # between looks at what a command does beside its work
-MOST_SEEN = 80  # messages and facts about what is seen of a script
-UNSEEN_SECONDS = 30.0  # after which it is looked why a trainer says nothing, and between such looks
+LOOK_SECONDS = 10.0  # between checks of what a command does besides its work
+MOST_SEEN = 80  # messages and facts seen about a script
+UNSEEN_SECONDS = 30.0  # until the agent checks why a trainer reports nothing, and between checks
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 
 
-# --- What the engine asks -----------------------------------------------------------------------------
+# --- The config from the engine -----------------------------------------------------------------------
 
 
 class Config:
-    """What the engine asks of this replica; ``docs/agent-protocol.md`` explains each field."""
+    """The engine's config for this replica; ``docs/agent-protocol.md`` explains each field."""
 
     def __init__(self, values: Dict[str, Any]) -> None:
-        """Take what is known of the values; KeyError for a field that has to be there."""
+        """Take the known fields of the values; KeyError if a required field is missing."""
         self.job: str = values["job"]
         self.role: str = values["role"]
         self.index: int = values["index"]
@@ -137,7 +137,7 @@ class Config:
 
 
 def parse_config(*texts: str) -> Config:
-    """Read the config from its parts; ValueError says what is wrong. Fields of later versions are ignored."""
+    """Parse the config from its parts; ValueError says what is wrong. Unknown fields are ignored."""
     values = {}  # type: Dict[str, Any]
     for text in texts:
         part = json.loads(text)
@@ -157,7 +157,7 @@ def parse_config(*texts: str) -> Config:
 
 
 def placeholder_values(config: Config, threads: int) -> Dict[str, str]:
-    """Return each placeholder's value by its name."""
+    """Return the value of each placeholder by its name."""
     values = {name: str(getattr(config, name)) for name in ("job", "role", "index", "attempt")}
     values["threads"] = str(threads)
     for role in sorted(set(ROLES) | set(config.cluster)):
@@ -173,14 +173,14 @@ def placeholder_values(config: Config, threads: int) -> Dict[str, str]:
 
 
 def fill(text: str, values: Dict[str, str]) -> str:
-    """Fill ``{name}``, turn ``{{name}}`` into ``{name}``; other braces, ``${name}`` too, are left alone."""
+    """Fill in ``{name}``; ``{{name}}`` becomes ``{name}``; other braces, also ``${name}``, stay unchanged."""
     names = "|".join(re.escape(name) for name in sorted(values, key=len, reverse=True))
     pattern = r"\{\{(%s)\}\}|(?<!\$)\{(%s)\}" % (names, names)
     return re.sub(pattern, lambda m: "{" + m.group(1) + "}" if m.group(1) else values[m.group(2)], text)
 
 
 def tf_cluster(config: Config) -> Dict[str, List[str]]:
-    """Return the addresses by role; by TensorFlow's rule only the evaluator sees the evaluator among them."""
+    """Return the addresses by role. By TensorFlow's rule only the evaluator sees the evaluator's address."""
     hidden = set() if config.role == "evaluator" else {"evaluator"}
     return {role: hosts for role, hosts in config.cluster.items() if hosts and role not in hidden}
 
@@ -192,7 +192,7 @@ def tf_config(config: Config) -> str:
 
 
 def torch_variables(config: Config) -> Dict[str, str]:
-    """Return what torchrun and PyTorch jobs of Kubeflow set; rank 0 is the chief, or else worker 0."""
+    """Return the variables that torchrun and Kubeflow set for PyTorch; rank 0 is the chief, else worker 0."""
     chiefs, workers = config.cluster.get("chief", []), config.cluster.get("worker", [])
     trainers = chiefs + workers
     if config.role not in ("chief", "worker") or not trainers:
@@ -216,30 +216,30 @@ def framework_variables(config: Config) -> Dict[str, str]:
 
 
 def framework_defaults(config: Config, threads: int) -> Dict[str, str]:
-    """Return what suits a framework, unless the image or the job file says otherwise."""
+    """Return the framework's default variables, which the image or the job file may override."""
     if config.framework == "plain":
         return {}
     environment = {name: str(threads) for name in THREAD_VARIABLES}
     if config.framework == "tensorflow":
         environment.update({name: str(threads) for name in TF_THREAD_VARIABLES})
         if config.role != "ps" and threads < 2:
-            # A worker of a ParameterServerStrategy waits for its input in one thread for ever.
+            # With one inter-op thread, a worker of a ParameterServerStrategy waits for its input forever.
             environment["TF_NUM_INTEROP_THREADS"] = "2"
-        # Tables in huge pages, where the kernel allows it: rows are read at random, all over gigabytes.
+        # Put tables in huge pages, where the kernel allows it: rows are read at random across gigabytes.
         environment["GLIBC_TUNABLES"] = "glibc.malloc.hugetlb=1"
     return environment
 
 
 def proxy_exceptions(config: Config, environment: Dict[str, str]) -> Dict[str, str]:
-    """Return what keeps a proxy out of the way between replicas; nothing where there is no proxy.
+    """Return the variables that keep replicas from talking through a proxy; empty if no proxy is set.
 
-    gRPC goes by ``no_grpc_proxy`` or else by ``no_proxy``, whose names are those that hosts end with. Other
-    programs read either spelling of ``no_proxy``, so that both say the same.
+    gRPC reads ``no_grpc_proxy``, or else ``no_proxy``, and matches its names against the ends of host names.
+    Other programs read either spelling of ``no_proxy``, so both get the same value.
     """
     if not any(environment.get(name) or environment.get(name.upper()) for name in PROXY_VARIABLES):
         return {}
     hosts = {address.rpartition(":")[0].strip("[]") for role in config.cluster.values() for address in role}
-    # Of the thousands of pods of a job one name is enough: that of their domain.
+    # A job may have thousands of pods: their common domain is enough.
     names = sorted(
         {host if host[-1:].isdigit() or "." not in host else host[host.index(".") :] for host in hosts}
     )
@@ -254,7 +254,7 @@ def proxy_exceptions(config: Config, environment: Dict[str, str]) -> Dict[str, s
 def command_environment(config: Config, threads: int, inherited: Dict[str, str]) -> Dict[str, str]:
     """Return the command's environment: inherited < the agent's < what the job file sets."""
     values = placeholder_values(config, threads)
-    # Into a file Python writes 8 KiB at a time, which a process that is killed takes with it.
+    # Python writes to a file in blocks of 8 KiB; a killed process would lose its last block.
     environment = {"PYTHONUNBUFFERED": "1"}
     environment.update(framework_defaults(config, threads))
     environment.update(inherited)
@@ -269,7 +269,7 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
     environment.update({name: fill(str(value), values) for name, value in config.environment.items()})
     environment.update(proxy_exceptions(config, environment))
     if config.instrumentation and environment.get("PACELINE_INSTRUMENTATION") != "off":
-        # Python imports ``sitecustomize`` from the first folder that has one; ours lets the next one follow.
+        # Python imports the first ``sitecustomize`` on its path; ours then imports the next one.
         others = environment.get("PYTHONPATH")
         folder = os.path.abspath(config.instrumentation)
         environment["PYTHONPATH"] = folder + os.pathsep + others if others else folder
@@ -277,10 +277,10 @@ def command_environment(config: Config, threads: int, inherited: Dict[str, str])
 
 
 def thread_count(config: Config, quota: Optional[float], allowed: int, online: int) -> int:
-    """Return how many threads suit this replica: its own limits, else what the job file asks for.
+    """Return the thread count that suits this replica: by its own limits, else by what the job file asks for.
 
-    A cpuset that holds every CPU of the host limits nothing. In a cgroup shared with other replicas the
-    limits are everybody's: then they only cap the count.
+    A cpuset that holds every CPU of the host limits nothing. The limits of a cgroup shared with other
+    replicas apply to all of them together, so they only cap the count.
     """
     if config.threads:
         return config.threads
@@ -295,7 +295,7 @@ def thread_count(config: Config, quota: Optional[float], allowed: int, online: i
 
 
 def parse_integer(text: str) -> Optional[int]:
-    """Read one number, or None for anything else ("max" among it)."""
+    """Parse one integer; None for anything else, including "max"."""
     try:
         value = int(text)
     except ValueError:
@@ -327,7 +327,7 @@ def parse_limit(text: str) -> Optional[int]:
 
 
 def parse_cpus(text: str) -> FrozenSet[int]:
-    """Read the kernel's list format, ``0-3,8`` (cgroup-v2.rst, cpuset.cpus); empty when it is none."""
+    """Parse the kernel's list format, ``0-3,8`` (cgroup-v2.rst, cpuset.cpus); empty for anything else."""
     cpus = set()  # type: Set[int]
     for part in text.strip().split(","):
         first, _, last = part.partition("-")
@@ -349,7 +349,7 @@ def format_cpus(cpus: FrozenSet[int]) -> str:
 
 
 class Mount(NamedTuple):
-    """A line of /proc/self/mountinfo: what part of which file system is mounted where."""
+    """A line of /proc/self/mountinfo: which part of which file system is mounted where."""
 
     root: str
     point: str
@@ -370,7 +370,7 @@ def parse_mounts(text: str) -> List[Mount]:
 
 
 def parse_cgroups(text: str) -> Dict[str, str]:
-    """Read /proc/self/cgroup: the path by controller, that of version 2 under "" (cgroup-v1/cgroups.rst)."""
+    """Parse /proc/self/cgroup: paths by controller; version 2's path is under "" (cgroup-v1/cgroups.rst)."""
     paths = {}
     for line in text.splitlines():
         words = line.split(":", 2)
@@ -380,7 +380,7 @@ def parse_cgroups(text: str) -> Dict[str, str]:
 
 
 class Group(NamedTuple):
-    """A cgroup's directory, and the topmost directory that can be seen above it."""
+    """A cgroup's directory, and the topmost directory above it that is visible."""
 
     version: int
     directory: str
@@ -388,10 +388,10 @@ class Group(NamedTuple):
 
 
 def locate(controller: str, paths: Dict[str, str], mounts: List[Mount]) -> Optional[Group]:
-    """Find the directory of our cgroup. Version 1 where it has the controller, else version 2.
+    """Find the directory of our cgroup: in version 1 if it has the controller, else in version 2.
 
-    In a container the mount shows a part of the tree: its own cgroup at the mount point (cgroup-v2.rst,
-    "Namespace"). Then our path does not lie below the mount's root, or is that root.
+    In a container the mount shows only part of the tree, with the container's own cgroup at the mount point
+    (cgroup-v2.rst, "Namespace"). Then our path does not lie below the mount's root, or is that root.
     """
     version = 1 if controller in paths else 2
     path = paths.get(controller if version == 1 else "")
@@ -413,7 +413,7 @@ def locate(controller: str, paths: Dict[str, str], mounts: List[Mount]) -> Optio
 
 
 def ancestry(group: Group) -> List[str]:
-    """Return the cgroup's directory and those above it that can be seen: a limit of any of them binds."""
+    """Return the cgroup's directory and its visible ancestors: a limit on any of them applies."""
     directories = [group.directory]
     while directories[-1] != group.top and directories[-1].startswith(group.top + "/"):
         directories.append(os.path.dirname(directories[-1]))
@@ -421,7 +421,7 @@ def ancestry(group: Group) -> List[str]:
 
 
 class ProcessStat(NamedTuple):
-    """What one /proc/PID/stat says."""
+    """Fields of one /proc/PID/stat."""
 
     parent: int
     cpu_ticks: int
@@ -430,7 +430,7 @@ class ProcessStat(NamedTuple):
 
 
 def parse_process(text: str) -> Optional[ProcessStat]:
-    """Read /proc/PID/stat (proc.rst, table 1-4); cpu_ticks hold the children that it waited for."""
+    """Parse /proc/PID/stat (proc.rst, table 1-4); cpu_ticks include children that it has reaped."""
     fields = text[text.rfind(")") + 1 :].split()[:22]
     values = [parse_integer(field) for field in fields[1:]]
     if len(values) < 21:
@@ -443,7 +443,7 @@ def parse_process(text: str) -> Optional[ProcessStat]:
 
 
 def parse_switches(text: str) -> Optional[Tuple[int, int]]:
-    """Read voluntary and involuntary switches of /proc/PID/task/TID/status (proc.rst, table 1-2)."""
+    """Parse voluntary and involuntary switches from /proc/PID/task/TID/status (proc.rst, table 1-2)."""
     match = re.search(
         r"\nvoluntary_ctxt_switches:\t([0-9]{1,20})\nnonvoluntary_ctxt_switches:\t([0-9]{1,20})", text
     )
@@ -451,15 +451,13 @@ def parse_switches(text: str) -> Optional[Tuple[int, int]]:
 
 
 def parse_run_delay(text: str) -> Optional[float]:
-    """Read from /proc/PID/task/TID/schedstat for how many seconds a thread was ready to run and waited for a
-    core (sched-stats.rst).
-    """
+    """Parse the seconds a thread waited for a core from /proc/PID/task/TID/schedstat (sched-stats.rst)."""
     words = [parse_integer(word) for word in text.split()]
     return words[1] * 1e-9 if len(words) >= 3 and words[1] is not None else None
 
 
 def parse_network(text: str, interface: str) -> Optional[Tuple[int, int]]:
-    """Read bytes received and sent by one interface of /proc/net/dev (proc.rst, 1.4)."""
+    """Parse the bytes that one interface received and sent from /proc/net/dev (proc.rst, 1.4)."""
     for line in text.splitlines():
         name, _, counters = line.partition(":")
         if name.strip() == interface:
@@ -470,31 +468,31 @@ def parse_network(text: str, interface: str) -> Optional[Tuple[int, int]]:
 
 
 def parse_segments(text: str) -> Optional[Tuple[int, int]]:
-    """Read TCP segments of a network namespace from /proc/net/snmp: sent anew, and sent again (RFC 4022)."""
+    """Parse TCP segments from /proc/net/snmp: sent for the first time, and retransmitted (RFC 4022)."""
     values = _counters(text, "Tcp:")
     sent, again = (parse_integer(values.get(name, "")) for name in ("OutSegs", "RetransSegs"))
     return None if sent is None or again is None else (sent, again)
 
 
 def parse_needless(text: str) -> Optional[int]:
-    """Read from /proc/net/netstat how many segments were sent again though the first one had arrived.
+    """Parse from /proc/net/netstat how many segments were retransmitted although the original had arrived.
 
-    Receivers tell it (DSACK, RFC 2883); before Linux 5.9 the kernel counts what they say, not segments.
+    Receivers report it (DSACK, RFC 2883); before Linux 5.9 the kernel counts their reports, not segments.
     """
     values = _counters(text, "TcpExt:")
     return parse_integer(values.get("TCPDSACKRecvSegs", values.get("TCPDSACKRecv", "")))
 
 
 def _counters(text: str, protocol: str) -> Dict[str, str]:
-    """Read a line of names and the line of their values; nothing if there are not these two."""
+    """Parse a line of names and the line of their values; empty unless there are exactly these two lines."""
     rows = [line.split() for line in text.splitlines() if line.startswith(protocol)]
     return dict(zip(*rows)) if len(rows) == 2 else {}  # noqa: B905 - 3.6
 
 
 def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[Tuple[int, int]]:
-    """Busy and stolen ticks of the CPUs in /proc/stat (proc.rst, 1.7); None if one CPU is missing.
+    """Sum the busy and stolen ticks of the CPUs in /proc/stat (proc.rst, 1.7); None if one CPU is missing.
 
-    Stolen are those in which the hypervisor ran something else, though this machine had work for them.
+    Stolen ticks are those in which the hypervisor ran something else although this machine had work to do.
     """
     names = {f"cpu{cpu}" for cpu in cpus}
     busy = stolen = 0
@@ -511,7 +509,7 @@ def parse_busy(text: str, cpus: FrozenSet[int]) -> Optional[Tuple[int, int]]:
 
 
 def parse_gpus(text: str) -> Tuple[Optional[float], Optional[int]]:
-    """Read ``nvidia-smi``'s "percent, MiB" lines: mean utilization (0 to 1) and bytes in all."""
+    """Parse ``nvidia-smi``'s "percent, MiB" lines: mean utilization (0 to 1) and total bytes."""
     rows = [line.split(",") for line in text.splitlines() if line.count(",") == 1]
     shares = [share for share in (parse_integer(row[0]) for row in rows) if share is not None]
     sizes = [size for size in (parse_integer(row[1]) for row in rows) if size is not None]
@@ -522,7 +520,7 @@ def parse_gpus(text: str) -> Tuple[Optional[float], Optional[int]]:
 
 
 def visible_gpus(environment: Dict[str, str]) -> Optional[str]:
-    """Return the GPUs that the command may use as ``nvidia-smi --id`` takes them; "": all; None: none."""
+    """Return the GPUs that the command may use, in the form of ``nvidia-smi --id``; "": all; None: none."""
     value = environment.get("CUDA_VISIBLE_DEVICES")
     if value is None:
         return ""
@@ -532,7 +530,7 @@ def visible_gpus(environment: Dict[str, str]) -> Optional[str]:
 
 
 def parse_report(line: bytes) -> Optional[Dict[str, Any]]:
-    """Read a line of the training script; None when it is no report. NaN becomes null: JSON has none."""
+    """Parse a line from the training script; None if it is no report. NaN becomes null: JSON has no NaN."""
     try:
         report = json.loads(
             line.decode("utf-8"), parse_constant=lambda _: None, parse_float=_finite, parse_int=_whole
@@ -546,20 +544,21 @@ def parse_report(line: bytes) -> Optional[Dict[str, Any]]:
 
 
 def _finite(text: str) -> Any:
-    """Return a number, or the text of one that no float can hold."""
+    """Return a float, or the text itself if the value is not finite."""
     value = float(text)
     return value if math.isfinite(value) else text
 
 
 def _whole(text: str) -> Any:
-    """Return an integer, or the text of one that is longer than any that is meant."""
+    """Return an integer, or the text itself if it is longer than any sensible number."""
     return int(text) if len(text) <= LONGEST_NUMBER else text
 
 
 def mend_report(report: Dict[str, Any], now: float) -> List[str]:
-    """Take out of a report what is no number where one belongs; return what was wrong, a sentence each.
+    """Remove invalid numbers from a report; return what was wrong, one sentence each.
 
-    A number that is written as a text is one. A time that is missing, or of another day, is the arrival's.
+    A number written as text is converted. A time that is missing, invalid or more than a day off becomes the
+    time of arrival.
     """
     faults = []
     known = REPORT_NUMBERS.get(report["type"], ())
@@ -585,7 +584,7 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
 
 
 def _number(value: Any) -> Any:
-    """Return a number that can be meant, also one that is written as a text; None for others."""
+    """Return a plausible number, also from text; None for anything else."""
     if isinstance(value, str):
         if len(value) > LONGEST_NUMBER:
             return None
@@ -607,14 +606,14 @@ def _shown(value: Any) -> str:
 
 
 class KeptFiles:
-    """Reads files again and again through descriptors that stay open; one that fails is forgotten."""
+    """Reads files repeatedly through descriptors that stay open; one that fails is closed and forgotten."""
 
     def __init__(self) -> None:
         self._descriptors = {}  # type: Dict[str, int]
         self._room = min(KEPT_FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
 
     def read(self, path: str) -> Optional[str]:
-        """Return the whole text, or None when it cannot be read (any more)."""
+        """Return the whole text, or None if it cannot be read (any more)."""
         descriptor = self._descriptors.get(path)
         try:
             if descriptor is None:
@@ -639,7 +638,7 @@ class KeptFiles:
 
 
 class CgroupReader:
-    """Limits and counters of the agent's own cgroup, version 1 or 2; None for what is not there."""
+    """Limits and counters of the agent's own cgroup, version 1 or 2; None for values that are missing."""
 
     def __init__(self, files: KeptFiles, paths: Dict[str, str], mounts: List[Mount]) -> None:
         self._files = files
@@ -665,48 +664,48 @@ class CgroupReader:
         return [self._files.read(directory + "/" + name) or "" for directory in ancestry(group)]
 
     def cpu_limit(self) -> Optional[float]:
-        """Cores; the lowest quota along the path."""
+        """Return the limit in cores: the lowest quota along the path."""
         quotas = [text.split() for text in self._read_along("cpu", "cpu.cfs_quota_us", "cpu.max")]
         periods = [text.split() for text in self._read_along("cpu", "cpu.cfs_period_us", "cpu.max")]
         cores = [parse_quota(q[0], p[-1]) for q, p in zip(quotas, periods) if q and p]  # noqa: B905 - 3.6
         return min((limit for limit in cores if limit is not None), default=None)
 
     def cpus(self) -> FrozenSet[int]:
-        """The CPUs that the cpuset allows; empty when unknown."""
+        """Return the CPUs that the cpuset allows; empty if unknown."""
         cpus = parse_cpus(self._read("cpuset", "cpuset.effective_cpus", "cpuset.cpus.effective")[1])
         return cpus or parse_cpus(self._read("cpuset", "cpuset.cpus", "cpuset.cpus")[1])
 
     def cpu_seconds(self) -> Optional[float]:
-        """CPU time used so far."""
+        """Return the CPU time used so far."""
         version, text = self._read("cpuacct", "cpuacct.usage", "cpu.stat")
         used = parse_integer(text) if version == 1 else parse_keyed(text, "usage_usec")
         return None if used is None else used / (1e9 if version == 1 else 1e6)
 
     def throttled_seconds(self) -> Optional[float]:
-        """Time throttled so far."""
+        """Return the time throttled so far."""
         version, text = self._read("cpu", "cpu.stat", "cpu.stat")
         time_ = parse_keyed(text, "throttled_time" if version == 1 else "throttled_usec")
         return None if time_ is None else time_ / (1e9 if version == 1 else 1e6)
 
     def memory_bytes(self) -> Optional[int]:
-        """The working set: what is used less the page cache that can be dropped at once."""
+        """Return the working set: the memory used, minus page cache that can be dropped at once."""
         usage = parse_integer(self._read("memory", "memory.usage_in_bytes", "memory.current")[1])
         version, text = self._read("memory", "memory.stat", "memory.stat")
         cache = parse_keyed(text, "total_inactive_file" if version == 1 else "inactive_file")
         return None if usage is None else max(0, usage - (cache or 0))
 
     def memory_limit(self) -> Optional[int]:
-        """Bytes; the lowest limit along the path."""
+        """Return the limit in bytes: the lowest limit along the path."""
         texts = self._read_along("memory", "memory.limit_in_bytes", "memory.max")
         return min((limit for limit in map(parse_limit, texts) if limit is not None), default=None)
 
     def oom_kills(self) -> Optional[int]:
-        """How many processes of the cgroup the kernel has killed for memory."""
+        """Return how many processes of the cgroup the kernel has killed for memory."""
         return parse_keyed(self._read("memory", "memory.oom_control", "memory.events")[1], "oom_kill")
 
 
 class ProcessTree:
-    """The agent's descendants. It is their subreaper, so who is one stays one, whatever its parent does."""
+    """The agent's descendants. The agent is their subreaper: they remain descendants if their parent ends."""
 
     def __init__(self, files: KeptFiles, root: int) -> None:
         self._files, self._root = files, root
@@ -716,7 +715,7 @@ class ProcessTree:
         self.ended_seconds = 0.0
 
     def refresh(self) -> Dict[int, ProcessStat]:
-        """Return the descendants that there are now; parents are read first, so no time counts twice."""
+        """Return the current descendants; parents are read first, so that no CPU time counts twice."""
         present = {int(name) for name in os.listdir("/proc") if name.isdecimal()}
         self._strangers &= present
         unknown = {}  # type: Dict[int, int]
@@ -743,7 +742,7 @@ class ProcessTree:
                     del self._members[pid]
                 else:
                     found[pid] = process
-            if len(found) == size:  # else one was reaped meanwhile: its time is its parent's now, read again
+            if len(found) == size:  # else one was reaped: its parent now has its time, so all are read again
                 return found
 
     def send(self, number: int) -> int:
@@ -758,14 +757,14 @@ class ProcessTree:
 
 
 class Scheduling(NamedTuple):
-    """What the scheduler did with threads: switches, and seconds for which they waited for a core."""
+    """What the scheduler did with threads: context switches, and seconds they waited for a core."""
 
     voluntary: int
     involuntary: int
     run_delay_seconds: Optional[float]
 
     def since(self, before: "Scheduling") -> "Scheduling":
-        """Return the rise since an earlier reading of a thread; all, if that was of another one."""
+        """Return the rise since an earlier reading; the whole count if that reading was of another thread."""
         another = self.voluntary < before.voluntary or self.involuntary < before.involuntary
         old = _UNSCHEDULED if another else before
         delay = None
@@ -778,7 +777,7 @@ _UNSCHEDULED = Scheduling(0, 0, 0.0)
 
 
 def total_scheduling(rises: List[Scheduling]) -> Scheduling:
-    """Add up what was done with threads; how long they waited is not known if it is not of any of them."""
+    """Add up the rises of all threads; the wait is unknown only if it is unknown for every thread."""
     delays = [rise.run_delay_seconds for rise in rises]
     known = [delay for delay in delays if delay is not None]
     return Scheduling(
@@ -789,11 +788,11 @@ def total_scheduling(rises: List[Scheduling]) -> Scheduling:
 
 
 class SchedulingCounter:
-    """What the scheduler did with all threads between two readings.
+    """Counts what the scheduler did with all threads between two readings.
 
-    Each thread is two files to read. Where that costs more than the budget, only one interval in several is
-    measured, from end to end, and the others are None: a count is never spread over what was not seen. So a
-    thread counts from when it is seen first: it may be older than the interval.
+    Each thread means reading two files. If that costs more than the budget, only one interval in several is
+    measured, from end to end, and the others are None: a count is never extrapolated to unmeasured time. A
+    thread counts from when it is first seen, which may be after it began.
     """
 
     def __init__(self, files: KeptFiles) -> None:
@@ -825,7 +824,7 @@ class SchedulingCounter:
         return Scheduling(*switches, parse_run_delay(self._files.read(f"{path}/schedstat") or ""))
 
     def count(self, processes: Dict[int, ProcessStat], now: float, interval: float) -> Optional[Scheduling]:
-        """Return what was done since the last call, or None when not measured."""
+        """Return what the scheduler did since the last call, or None if that was not measured."""
         if now < self._resume_at:
             return None
         started = time.process_time()
@@ -836,7 +835,7 @@ class SchedulingCounter:
         for pid, process in processes.items():
             for path in self._list(pid, process.threads):
                 found = self._read(path)
-                if found is None:  # the thread has ended; what it did since the last reading is lost
+                if found is None:  # the thread has ended; its counts since the last reading are lost
                     self._paths[pid].remove(path)
                     continue
                 totals[path] = found
@@ -850,7 +849,7 @@ class SchedulingCounter:
 
 
 class GpuWatch:
-    """Asks ``nvidia-smi`` now and then, without ever waiting for it."""
+    """Runs ``nvidia-smi`` from time to time, without ever waiting for it."""
 
     def __init__(self, environment: Dict[str, str]) -> None:
         program, gpus = shutil.which("nvidia-smi"), visible_gpus(environment)
@@ -869,16 +868,16 @@ class GpuWatch:
 
     @property
     def measures(self) -> bool:
-        """Whether there is something to ask."""
+        """Whether there is a GPU to query."""
         return bool(self._command)
 
     @property
     def pids(self) -> Set[int]:
-        """The process of the question under way."""
+        """The process of the running query, if any."""
         return set() if self._process is None else {self._process.pid}
 
     def poll(self, now: float) -> Tuple[Optional[float], Optional[int]]:
-        """Return an answer that came since the last call, once; ask again when it is time."""
+        """Return a result that arrived since the last call, once; start the next query when it is due."""
         if self._process is not None and now > self._due + 5 * GPU_SECONDS:
             os.kill(self._process.pid, signal.SIGKILL)
         elif self._process is None and self._command and now >= self._due and self._failures < 3:
@@ -893,7 +892,7 @@ class GpuWatch:
         return result
 
     def ended(self, pid: int) -> bool:
-        """Take the answer if it was this process that ended; it fits into the pipe, so nothing waits."""
+        """Take the result if this process was the query; it fits into the pipe, so reading does not block."""
         if self._process is None or self._process.pid != pid or self._process.stdout is None:
             return False
         self._result = parse_gpus(self._process.stdout.read().decode("utf-8", "replace"))
@@ -904,7 +903,7 @@ class GpuWatch:
 
 
 class Reading(NamedTuple):
-    """Counters at one moment (monotonic, and Unix seconds); a sample is the difference of two."""
+    """Counters at one moment (monotonic and Unix seconds); a sample is the difference of two readings."""
 
     at: float
     time: float
@@ -919,17 +918,17 @@ class Reading(NamedTuple):
 
 
 def next_due(due: float, now: float, interval: float) -> float:
-    """Return when the next sample is due: on the grid of the last one, where what was missed is left out."""
+    """Return when the next sample is due: on the grid of the last one, skipping samples that were missed."""
     return due + interval * (1 + max(0.0, (now - due) // interval))
 
 
 def rise(before: Optional[float], after: Optional[float]) -> Optional[float]:
-    """Return how far a counter rose; None when it fell back or either reading is missing."""
+    """Return how much a counter rose; None if it fell or either reading is missing."""
     return None if before is None or after is None or after < before else after - before
 
 
 class Sampler:
-    """Measures what the replica uses, from when this is made: before the command starts."""
+    """Measures what the replica uses, starting when this object is created: before the command starts."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -960,16 +959,16 @@ class Sampler:
         return self.cgroup.cpu_limit() if self._config.own_cgroup else None
 
     def begin(self, environment: Dict[str, str]) -> None:
-        """Take the first reading of threads, as soon as there are any: the command has just started."""
+        """Take the first reading of threads as soon as there are any: the command has just started."""
         self._gpus = GpuWatch(environment)
         self._scheduling.count(self.tree.refresh(), time.monotonic(), 0.0)
 
     def gpu_ended(self, pid: int) -> bool:
-        """Say whether the ended process was the sampler's own question to the GPU."""
+        """Return whether the ended process was the sampler's own GPU query."""
         return self._gpus is not None and self._gpus.ended(pid)
 
     def notes(self) -> List[str]:
-        """Say what is not measured and why."""
+        """Return what is not measured, and why."""
         own, limited = self._config.own_cgroup, self.cpu_limit() is not None
         reasons = [
             (not own, "throttling and limits: the cgroup is shared with others (own_cgroup is false)"),
@@ -1012,7 +1011,7 @@ class Sampler:
         )
 
     def sample(self) -> Dict[str, Any]:
-        """Return one line for the spool."""
+        """Return one sample line for the spool."""
         before, processes = self._last, self.tree.refresh()
         after = self._last = self._read(processes)
         scheduled = self._scheduling.count(processes, after.at, self._config.sample_seconds)
@@ -1061,11 +1060,11 @@ class Sampler:
 
 
 class Spool:
-    """Appends JSON lines; a line that was cut off never runs into the next one.
+    """Appends JSON lines; after a line that was cut off, the next one begins on a new line.
 
     Attributes:
         error: why the last line could not be written.
-        seen: the lines that say what is seen of the script: they hold for as long as it runs.
+        seen: the lines about the script itself, which stay true as long as it runs.
     """
 
     def __init__(self, path: str) -> None:
@@ -1074,7 +1073,7 @@ class Spool:
         self.seen = []  # type: List[bytes]
 
     def append(self, line: Dict[str, Any]) -> bool:
-        """Write one line with one call; False when it could not be written, ``error`` says why."""
+        """Write one line with one call; return False if it could not be written, and set ``error``."""
         data = b"\n" * self._torn + json.dumps(line, allow_nan=False).encode("ascii") + b"\n"
         try:
             if self._descriptor < 0:
@@ -1093,9 +1092,9 @@ class Spool:
 
 
 class Reports:
-    """Follows the file that the training script appends to, from where it ended when the agent started.
+    """Follows the training script's report file, from its end at the time the agent started.
 
-    A script may report by itself what the instrumentation sees of it: then its own word counts.
+    A script may itself report what the instrumentation also sees: then the script's own reports count.
     """
 
     def __init__(self, path: str, passed: Callable[[Dict[str, Any]], None]) -> None:
@@ -1109,7 +1108,7 @@ class Reports:
             self._offset, self._inode = status.st_size, status.st_ino
 
     def forward(self, spool: Spool, final: bool) -> None:
-        """Pass on what is new. What the spool cannot take stays where it is, for the next call."""
+        """Forward new lines. Lines that the spool cannot take are left for the next call."""
         try:
             status = os.stat(self._path)
             if status.st_ino != self._inode or status.st_size < self._offset:
@@ -1141,7 +1140,7 @@ class Reports:
             self._tell(spool, faults, now)
 
     def _tell(self, spool: Spool, faults: List[str], now: float) -> None:
-        """Say what is wrong with reports: of each kind the first, the tenth, the hundredth ..."""
+        """Report what is wrong with reports: the first, tenth, hundredth ... fault of each kind."""
         for fault in faults:
             kind = fault.partition(": ")[0]
             if kind in self._faults or len(self._faults) < MOST_FAULTS:
@@ -1151,7 +1150,7 @@ class Reports:
                     spool.append({"type": "misread", "at": now, "message": fault + often})
 
     def _is_said(self, report: Dict[str, Any]) -> bool:
-        """Whether the script itself says what the instrumentation has seen."""
+        """Return whether the script itself reports what the instrumentation has seen."""
         if report.get("source") != "instrumentation":
             self._said.add(report["type"])
             return False
@@ -1159,7 +1158,7 @@ class Reports:
 
 
 class ExitFile:
-    """Writes the exit reason: all of it or none. Its room is taken at the start, lest the disk fill up."""
+    """Writes the exit reason whole or not at all. Its space is reserved early: the disk may fill up."""
 
     def __init__(self, path: str) -> None:
         self._path, self._temporary = path, path + ".tmp"
@@ -1179,9 +1178,9 @@ class ExitFile:
             os.close(descriptor)
 
     def write(self, reason: Dict[str, Any]) -> None:
-        """Put the reason in its place; OSError when that cannot be done."""
+        """Put the reason in its place; OSError if that fails."""
         data = json.dumps(reason).encode("ascii") + b"\n"
-        if os.path.exists(self._path):  # it could not be removed: a file that a container has mounted there
+        if os.path.exists(self._path):  # it could not be removed: a container has mounted the file there
             with open(self._path, "wb") as file:
                 file.write(data)
             return
@@ -1189,11 +1188,11 @@ class ExitFile:
         os.rename(self._temporary, self._path)
 
 
-# --- What the agent tells who asks --------------------------------------------------------------------
+# --- What the agent answers to clients ----------------------------------------------------------------
 
 
 class Metric(NamedTuple):
-    """A metric of Prometheus, and the fields of spool lines that it is made of, by further labels."""
+    """A Prometheus metric, and the fields of spool lines that it is made of, by additional labels."""
 
     name: str
     kind: str
@@ -1201,8 +1200,8 @@ class Metric(NamedTuple):
     fields: Dict[str, str]
 
 
-#: By the type of the spool line. Counters add up what lines say of their interval, gauges keep the last
-#: value; notes carry counts so far.
+#: By the type of the spool line. Counters add up the lines' values per interval, gauges keep the last value;
+#: notes carry totals so far.
 METRICS = {
     "sample": (
         Metric("paceline_replica_cpu_seconds", "counter", "CPU time used.", {"": "cpu_seconds"}),
@@ -1298,7 +1297,7 @@ METRICS = {
 
 
 def measured(value: Any) -> Optional[float]:
-    """Return a finite number as it is exposed, or None: scripts report what they like."""
+    """Return a finite number for exposition, or None: scripts may report anything."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
@@ -1309,10 +1308,10 @@ def measured(value: Any) -> Optional[float]:
 
 
 class Metrics:
-    """What spool lines have said so far, as Prometheus reads it.
+    """What spool lines have said so far, in Prometheus format.
 
-    Names follow https://prometheus.io/docs/practices/naming, the text its exposition format 0.0.4. What was
-    never measured is not there.
+    Names follow https://prometheus.io/docs/practices/naming, the text follows exposition format 0.0.4. A
+    metric that was never measured is left out.
     """
 
     def __init__(self, config: Config) -> None:
@@ -1325,12 +1324,12 @@ class Metrics:
         self.take({"type": "note", "dropped_lines": 0, "rejected_reports": 0, "failed_samples": 0})
 
     def take(self, line: Dict[str, Any]) -> None:
-        """Count what a line says."""
+        """Add what a line says."""
         fields = dict(line)
         used, interval = measured(line.get("cpu_cores")), measured(line.get("interval_seconds"))
         if used is not None and interval is not None:
             fields["cpu_seconds"] = used * interval
-        values = dict(self._values)  # replaced as a whole: another thread reads it
+        values = dict(self._values)  # replaced as a whole, since another thread reads it
         for metric in METRICS.get(line["type"], ()):
             for labels, field in metric.fields.items():
                 value = measured(fields.get(field))
@@ -1342,7 +1341,7 @@ class Metrics:
         self._values = values
 
     def text(self) -> str:
-        """Return all of it."""
+        """Return all metrics as text."""
         values, lines = self._values, []
         for metric in (metric for metrics in METRICS.values() for metric in metrics):
             name = metric.name + "_total" * (metric.kind == "counter")
@@ -1356,7 +1355,7 @@ class Metrics:
 
 
 class Request(NamedTuple):
-    """What a client asks for by HTTP."""
+    """An HTTP request of a client."""
 
     method: str
     path: str
@@ -1364,12 +1363,12 @@ class Request(NamedTuple):
     token: str = ""
 
     def number(self, name: str) -> Optional[int]:
-        """Return a whole number of the query that is not negative, if it has that."""
+        """Return a non-negative integer of the query; None if it has none by this name."""
         value = self.query.get(name, "")
         return int(value) if re.match(r"^[0-9]{1,18}$", value) else None
 
     def promised_seconds(self) -> Optional[float]:
-        """Return within what time a reader of the spool will ask for more, if it says so."""
+        """Return within how many seconds a reader of the spool promises to ask again; None: no promise."""
         again = self.number("again")
         if self.path != "/spool" or again is None or self.number("offset") is None:
             return None
@@ -1377,7 +1376,7 @@ class Request(NamedTuple):
 
 
 def parse_request(data: bytes) -> Optional[Request]:
-    """Read the request line of HTTP/1 (RFC 9112, 3) and the token; None when it is none."""
+    """Parse the request line of HTTP/1 (RFC 9112, 3) and the token; None if it is no HTTP."""
     match = re.match(rb"^([A-Z]{1,16}) (/[!-~]*) HTTP/1\.[0-9]\r?\n", data)
     if match is None:
         return None
@@ -1387,14 +1386,14 @@ def parse_request(data: bytes) -> Optional[Request]:
     return Request(match.group(1).decode("ascii"), path, dict(urllib.parse.parse_qsl(query)), token)
 
 
-#: Kubernetes' API server takes ``Authorization`` for itself, so what comes through it has another header.
+#: Kubernetes' API server uses ``Authorization`` itself, so requests proxied by it have another header.
 TOKEN_HEADER = re.compile(
     rb"(?im)^(?:authorization:[ \t]*bearer[ \t]|paceline-token:)[ \t]*([!-~]+)[ \t]*\r?$"
 )
 
 
 class Stretch:
-    """A stretch of a file, given piece by piece, behind a head."""
+    """A section of a file, sent piece by piece after a head."""
 
     def __init__(self, head: bytes, file: Any, length: int) -> None:
         self._head, self._file, self._length = head, file, length
@@ -1403,7 +1402,7 @@ class Stretch:
         return len(self._head) + self._length
 
     def pieces(self) -> Iterator[bytes]:
-        """Yield all of it; less than its length if the file has become shorter."""
+        """Yield all of it; less than its length if the file has become shorter meanwhile."""
         yield self._head
         left = self._length
         while left > 0:
@@ -1428,7 +1427,7 @@ NOT_ALLOWED = (401, "text/plain", b"the token of the job is needed (docs/agent-p
 
 
 def read_token(path: Optional[str]) -> Optional[str]:
-    """Return the token that clients need; None: none. Empty: it cannot be read, so no client has it."""
+    """Return the token that clients need; None: none is needed; empty: unreadable, so no client has it."""
     if path is None:
         return None
     try:
@@ -1440,7 +1439,7 @@ def read_token(path: Optional[str]) -> Optional[str]:
 
 
 def is_same(one: str, other: str) -> bool:
-    """Compare two secrets in a time that does not say where they differ; hmac would bring OpenSSL with it."""
+    """Compare two secrets without the time showing where they differ; importing hmac would load OpenSSL."""
     first, second = one.encode("utf-8"), other.encode("utf-8")
     difference = len(first) ^ len(second)
     for mine, theirs in zip(first, second):  # noqa: B905 - 3.6
@@ -1449,7 +1448,7 @@ def is_same(one: str, other: str) -> bool:
 
 
 def open_file(path: str) -> Tuple[Any, int]:
-    """Open a file, and no pipe or device, which a script could put in its place; return it and its size."""
+    """Open a regular file and return it and its size; no pipe or device that a script put in its place."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -1460,8 +1459,9 @@ def open_file(path: str) -> Tuple[Any, int]:
 
 TRACE_NAME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
 TRACE_PATH = re.compile(r"^/traces(?:/(%s)(?:/([a-z]+-\d+\.\d+\.(?:parquet|zip|profile)))?)?$" % TRACE_NAME)
-#: What lies in the file of requests: the name of a trace, for how many milliseconds servers are to be
-#: profiled for it, and from when on (Unix seconds): at the same time, lest the steps of a moment fall apart.
+#: Content of the request file: the name of a trace, for how many milliseconds servers are to be profiled for
+#: it, and the start time (Unix seconds). All servers start at the same time, so that their profiles show the
+#: same steps.
 TRACE_REQUEST = re.compile(
     r"^(%s) profile (\d{1,5})(?: (\d{1,12}(?:\.\d{1,3})?))?( everywhere)?\s*$" % TRACE_NAME
 )
@@ -1476,16 +1476,16 @@ def own_port(config: Config) -> Optional[int]:
 
 
 def server_port(config: Config) -> Optional[int]:
-    """Return the same where there has to be a server of TensorFlow: a coordinator has none."""
+    """Return that port if a TensorFlow server has to listen there; None: a coordinator has no such server."""
     serves = config.framework == "tensorflow" and config.role in ("ps", "worker")
     return own_port(config) if serves and any(config.cluster.get("ps", [])) else None
 
 
 class Profiles:
-    """Has the server of this replica profiled when that is asked for, in a thread of its own.
+    """Profiles this replica's server on request, in a thread of its own.
 
-    A coordinator asks for that ``everywhere``. Where agents are asked by the network they do not see the
-    folder in which it asks, so its agent passes that on.
+    A coordinator asks for profiles ``everywhere``. Agents that are reached over the network do not see the
+    folder in which it asks, so the coordinator's agent passes the request on to them.
     """
 
     def __init__(self, config: Config) -> None:
@@ -1505,7 +1505,7 @@ class Profiles:
         ]
 
     def tick(self) -> Optional[str]:
-        """Look for a request; return what went wrong since, of each kind once."""
+        """Look for a request; return what has gone wrong since the last call, each kind of problem once."""
         if self._traces is not None and self._port is not None:
             self._begin(self._traces, self._port)
         problem, self._problem = self._problem, None
@@ -1537,7 +1537,7 @@ class Profiles:
         self._thread.start()
 
     def _pass_on(self, *arguments: Any) -> None:
-        """Ask the other agents; that some cannot be asked is said once."""
+        """Ask the other agents; report once if some cannot be asked."""
         self._problem = load("passing").ask(*arguments) or self._problem
 
     def _take(self, wait: float, *arguments: Any) -> None:
@@ -1550,7 +1550,7 @@ class Profiles:
 
 
 def load(name: str) -> Any:
-    """Load what is seldom needed from beside this file, which no path of modules leads to."""
+    """Load a rarely needed module from beside this file; it is on no module path."""
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     spec = importlib.util.spec_from_file_location("paceline_" + name, path)
     assert spec is not None
@@ -1561,9 +1561,9 @@ def load(name: str) -> Any:
 
 
 class Pages:
-    """What is answered: metrics to all, and to who has the job's token the spool, traces and variables.
+    """The answers to clients: metrics for all; spool, traces and variables for those with the job's token.
 
-    Lines of the spool that say what is ``seen`` of the script come first where only its end is asked for.
+    A request for only the end of the spool also gets the earlier lines about the script (``seen``), in front.
     """
 
     def __init__(self, config: Config, metrics: Metrics, seen: Sequence[bytes] = ()) -> None:
@@ -1576,10 +1576,10 @@ class Pages:
         self._request_until = self._left_until()
 
     def _left_until(self) -> float:
-        """When to take back a request that is there already; never where there is none.
+        """Return when to remove a request that already exists; never if there is none.
 
-        An earlier agent of this replica may have left it. Or it is new: a trace may be asked for while an
-        agent starts, and on one machine all replicas look into the same folder.
+        An earlier agent of this replica may have left it. Or it is new: a trace may be requested while an
+        agent starts, and on one machine all replicas share the folder.
         """
         try:
             left = os.stat(os.path.join(self._run, "traces", "request")).st_mtime
@@ -1588,7 +1588,7 @@ class Pages:
         return time.monotonic() + left + TRACE_REQUEST_SECONDS - time.time()
 
     def answer(self, request: Request) -> Answer:
-        """Return status, type and body."""
+        """Return status, content type and body."""
         if request.path == "/metrics" and request.method == "GET":
             return 200, "text/plain; version=0.0.4; charset=utf-8", self._metrics.text().encode("utf-8")
         if not self.admits(request):
@@ -1612,14 +1612,14 @@ class Pages:
         return NOTHING
 
     def admits(self, request: Request) -> bool:
-        """Whether a request has the job's token; one that has none lets in all who reach the port."""
+        """Return whether a request has the job's token; a job without one admits all who reach the port."""
         return self._token is None or (bool(self._token) and is_same(request.token, self._token))
 
     def _page(self, request: Request) -> Answer:
-        """Return a stretch of the spool behind a line that says where it begins."""
+        """Return a section of the spool after a line that says where it begins."""
         offset, last = request.number("offset") or 0, request.number("last")
         promised = request.promised_seconds()
-        if promised is not None:  # from here on: its answer may be the last thing before the command ends
+        if promised is not None:  # set now: this answer may be the last event before the command ends
             self._expected_until = time.monotonic() + min(promised, self._linger_seconds)
         try:
             file, size = open_file(self._spool)
@@ -1658,7 +1658,7 @@ class Pages:
         return 200, "application/json", json.dumps(names).encode("ascii")
 
     def _ask(self, wanted: str) -> Answer:
-        """Leave a request for a trace where trainers and `Profiles` look."""
+        """Write a request for a trace where trainers and `Profiles` look for it."""
         path = os.path.join(self._run, "traces", "request")
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -1671,23 +1671,27 @@ class Pages:
         return 202, "application/json", b"{}"
 
     def tidy(self, now: float) -> None:
-        """Take back a request for a trace that every trainer has seen: none that begins later is meant."""
+        """Remove a request for a trace after a time by which every trainer has seen it.
+
+        The request is not meant for trainers that start later.
+        """
         if now >= self._request_until:
             self._request_until = math.inf
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(self._run, "traces", "request"))
 
     def heard(self, request: Request, came: float) -> None:
-        """Note that the answer to a request has arrived: who reads from here on has all before.
+        """Note that an answer has arrived: a reader that asks from an offset has everything before it.
 
-        Of two answers to one reader the later may be noted first, by another thread: what came last counts.
+        Of two answers to one reader the later may be noted first, by another thread: the request that came
+        last counts.
         """
         with self._hearing:
             if request.promised_seconds() is not None and came >= self._last_came:
                 self._last_came, self._read_to = came, request.number("offset") or 0
 
     def is_awaited(self, now: float) -> bool:
-        """Whether a reader that promised to come back has not read all of the spool yet."""
+        """Return whether a reader that promised to return has not yet read the whole spool."""
         try:
             return now < self._expected_until and self._read_to < os.path.getsize(self._spool)
         except OSError:
@@ -1695,21 +1699,21 @@ class Pages:
 
 
 def page_head(offset: int, size: int) -> bytes:
-    """Return the line that says where a stretch of the spool begins."""
+    """Return the line that says where a section of the spool begins."""
     head = {"type": "page", "at": time.time(), "offset": offset, "size": size}
     return json.dumps(head).encode("ascii") + b"\n"
 
 
 class Server:
-    """Answers on a port, in a few threads that each take one request at a time.
+    """Answers on a port, in a few threads that each handle one request at a time.
 
-    The standard library's ``http.server`` would take 7 MB and 60 ms in each replica. What a client can cost
-    is bounded: threads, the bytes of a request, the time until it has the answer, what of that is in memory,
-    and answers in a second.
+    The standard library's ``http.server`` would take 7 MB and 60 ms in each replica. The cost of clients is
+    bounded by: the number of threads, the bytes of a request, the time until its answer is sent, how much of
+    the answer is in memory, and the answers per second.
     """
 
     def __init__(self, port: int, pages: Pages) -> None:
-        """Listen; OSError when that cannot be done."""
+        """Listen; OSError if that fails."""
         self._pages = pages
         try:
             self._socket = socket.socket(socket.AF_INET6)
@@ -1729,7 +1733,7 @@ class Server:
             raise
 
     def start(self) -> None:
-        """Begin to answer."""
+        """Start the threads that answer."""
         for _ in range(SERVER_THREADS):
             threading.Thread(target=self._serve, daemon=True).start()
 
@@ -1777,7 +1781,7 @@ def say(message: str) -> None:
 
 
 def load_prctl() -> Optional[Callable[[int, int], int]]:
-    """Return Linux's prctl(2), or None where the C library cannot be reached."""
+    """Return Linux's prctl(2), or None if the C library cannot be reached."""
     try:
         import ctypes
 
@@ -1788,7 +1792,7 @@ def load_prctl() -> Optional[Callable[[int, int], int]]:
 
 
 def launch(command: List[str], environment: Dict[str, str]) -> "subprocess.Popen[bytes]":
-    """Start the command so that it dies with the agent; OSError when it cannot be run."""
+    """Start the command so that it dies with the agent; OSError if it cannot be run."""
     prctl, agent = load_prctl(), os.getpid()
 
     def tie() -> None:
@@ -1803,7 +1807,7 @@ def launch(command: List[str], environment: Dict[str, str]) -> "subprocess.Popen
 
 
 def launch_failure(command: List[str], error: OSError) -> Tuple[int, str]:
-    """Return the exit code, as a shell has it, and a message that says what to do."""
+    """Return the exit code that a shell would use, and a message that says what to do."""
     program = command[0]
     if isinstance(error, FileNotFoundError):
         reason = "not found (or the interpreter that its first line names is not)"
@@ -1818,7 +1822,7 @@ def launch_failure(command: List[str], error: OSError) -> Tuple[int, str]:
 
 
 def exit_reason(code: int, number: Optional[int], orphaned: bool, out_of_memory: bool) -> Tuple[str, str]:
-    """Return kind and message for a command that ran."""
+    """Return the kind and the message for a command that ran."""
     how = f"the command ended with code {code}" if number is None else f"signal {number} ended the command"
     if orphaned:
         return "orphaned", "no supervisor was there for too long; " + how
@@ -1830,7 +1834,7 @@ def exit_reason(code: int, number: Optional[int], orphaned: bool, out_of_memory:
 
 
 def has_no_supervisor(lock: str) -> bool:
-    """Say whether no process holds the lock. A missing file says nothing, so it counts as held."""
+    """Return whether no process holds the lock. A missing file counts as held: it shows nothing."""
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -1856,7 +1860,7 @@ class Signals:
             signal.signal(number, lambda *_: None)
 
     def wait(self, seconds: float) -> bytes:
-        """Return the signals that came, at the latest after so many seconds."""
+        """Return the signals that came, after at most this many seconds."""
         select.select([self._reader], [], [], max(0.0, seconds))
         with contextlib.suppress(BlockingIOError):
             return os.read(self._reader, 4096)
@@ -1904,7 +1908,7 @@ class Agent:
         self._pid = process.pid
         self._sampler.begin(environment)
         self._write(self._started(threads, notes))
-        if server is not None:  # not before: a process with threads must not fork
+        if server is not None:  # only now: a process with threads must not fork
             server.start()
         self._watch()
         status = self._status or 0
@@ -1916,7 +1920,7 @@ class Agent:
         return self._finish(kind, code, number, message + (self._taken_port() if kind == "error" else ""))
 
     def _taken_port(self) -> str:
-        """Say which other process holds the replica's port, where one does: a server cannot begin then."""
+        """Return text that names another process on the replica's port, if any: no server can start there."""
         port = server_port(self._config)
         holder = None if port is None else load("oddities").holder(port)
         return "" if holder is None else f"; its port {port} is taken by {holder}"
@@ -1977,14 +1981,14 @@ class Agent:
                 say("a sample failed; further failures are only counted\n" + traceback.format_exc())
 
     def _profile(self) -> None:
-        """Have the server profiled if that is asked for, and report why it cannot be."""
+        """Have the server profiled if that was requested, and report why it cannot be."""
         problem = self._profiles.tick()
         if problem is not None:
             message = "its profiler: " + problem
             self._write({"type": "instrumentation", "at": time.time(), "message": message})
 
     def _explain(self, now: float) -> None:
-        """Report why the instrumentation sees nothing of a trainer, if that shows."""
+        """Report why the instrumentation sees nothing of a trainer, if a reason can be found."""
         folder = self._config.instrumentation
         if folder is None or self._config.role not in ("chief", "worker") or self._reports.is_script_seen:
             return
@@ -2031,7 +2035,7 @@ class Agent:
                 self._sampler.tree.ended_seconds += usage.ru_utime + usage.ru_stime
 
     def _say_left(self) -> None:
-        """Say which processes still run though the command has ended by itself; helpers take a moment."""
+        """Report processes still running after the command ended by itself; helpers get a moment to end."""
         tree, until = self._sampler.tree, time.monotonic() + LEFT_SECONDS
         while not self._stop_kind:
             self._reap()
@@ -2054,7 +2058,7 @@ class Agent:
             self._signals.wait(0.05)
 
     def _end_strays(self) -> None:
-        """End what the command left behind: at once, or within the grace period if it was told to stop."""
+        """End the processes that the command left: at once, or within the grace period if asked to stop."""
         self._say_left()
         tree, asked = self._sampler.tree, False
         give_up = max(time.monotonic(), self._grace_until if self._stop_kind else 0.0) + 5.0
@@ -2083,7 +2087,7 @@ class Agent:
             say(f"cannot write the spool ({self._spool.error}); the command goes on, lines are counted")
 
     def _note(self, now: float) -> None:
-        """Report what was lost: at once for the spool's own lines, else now and then."""
+        """Report what was lost: at once for the agent's own lines, otherwise from time to time."""
         counts = (self._dropped, self._reports.rejected, self._failed_samples)
         if counts == self._noted or (counts[0] == self._noted[0] and now < self._note_due):
             return
@@ -2112,9 +2116,9 @@ class Agent:
         return code
 
     def _linger(self) -> None:
-        """Let a reader that promised to come back have the last lines; with it the container goes.
+        """Let a reader that promised to return read the last lines, which vanish with the container.
 
-        However often readers promise that, the wait has one end.
+        The wait is bounded, however often readers promise to return.
         """
         until = time.monotonic() + self._config.linger_seconds
         until = min(until, self._grace_until + LINGER_SLACK_SECONDS)
@@ -2123,7 +2127,7 @@ class Agent:
 
 
 def read_argument(argument: str) -> str:
-    """Return a part of the config: JSON as it is, or that of a file."""
+    """Return one part of the config: the argument itself if it is JSON, else the content of its file."""
     if argument.startswith("{"):
         return argument
     with open(argument, encoding="utf-8") as file:
@@ -2131,7 +2135,7 @@ def read_argument(argument: str) -> str:
 
 
 def main(arguments: List[str]) -> int:
-    """Run the agent as ``agent.py CONFIG...``; of several configs the later ones win, field by field."""
+    """Run the agent as ``agent.py CONFIG...``; later configs override earlier ones, field by field."""
     if not arguments:
         say("usage: agent.py CONFIG...")
         return 2

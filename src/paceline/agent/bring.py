@@ -1,10 +1,10 @@
-"""Brings the agent into a folder with all that it needs to run, so that it runs in any container image.
+"""Copies the agent into a folder with everything it needs to run, so that it runs in any container image.
 
-``python3 -m paceline.agent.bring FOLDER`` in an init container; beside the user's program then
+An init container runs ``python3 -m paceline.agent.bring FOLDER``; beside the user's program, the command
 
     FOLDER/lib/ld.so --library-path FOLDER/lib FOLDER/bin/python3 -I -S FOLDER/agent.py CONFIG...
 
-needs neither a Python nor a C library nor a shell of the image, only the same kind of processor.
+then needs no Python, C library or shell from the image, only the same processor architecture.
 """
 
 from __future__ import annotations
@@ -27,16 +27,18 @@ _LOADER = re.compile(r"ld-(linux|musl)[\w-]*\.so(\.\d+)?")
 
 
 def bring(folder: Path) -> None:
-    """Copy the agent, the instrumentation, this interpreter, its standard library, and the shared libraries
-    that it has loaded.
+    """Copy the agent, the instrumentation, this interpreter, its standard library and its shared libraries.
+
+    The shared libraries are those that this process has loaded.
 
     Raises:
-        OSError: something cannot be copied.
+        OSError: a file cannot be copied.
     """
-    import ctypes  # The agent's one lazy import with a library of its own.
+    import ctypes  # The agent's only lazy import that loads a shared library.
 
-    # glibc loads this one when a thread ends itself, as Python's do that still run at its exit; without it
-    # the process aborts, and the exit code of the command is lost. Other C libraries do without.
+    # glibc loads this library when a thread ends itself, as Python's threads do that still run when Python
+    # exits. Without it the process aborts, and the exit code of the command is lost. Other C libraries do not
+    # need it.
     with contextlib.suppress(OSError):
         ctypes.CDLL("libgcc_s.so.1")
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
@@ -68,7 +70,7 @@ def bring(folder: Path) -> None:
 
 
 def _names(path: Path) -> list[str]:
-    """Return the names that a library may be asked for by: ``libz.so.1`` for ``libz.so.1.2.13``, say."""
+    """Return the names by which a library may be requested, such as ``libz.so.1`` for ``libz.so.1.2.13``."""
     if _LOADER.fullmatch(path.name):
         return ["ld.so", path.name]
     stem, _, version = path.name.partition(".so")
@@ -77,14 +79,14 @@ def _names(path: Path) -> list[str]:
 
 
 def _loaded() -> set[Path]:
-    """Return the shared libraries that this process has mapped."""
+    """Return the shared libraries that are mapped into this process."""
     with open("/proc/self/maps", encoding="utf-8") as file:
         paths = {line.split(maxsplit=5)[5].strip() for line in file if line.count("/")}
     return {Path(path) for path in paths if re.search(r"\.so(\.\d+)*$", path)}
 
 
 def main() -> None:
-    """Bring the agent into the folder that is named."""
+    """Copy the agent into the folder that is the first argument."""
     folder = Path(sys.argv[1])
     os.umask(0o022)
     bring(folder)

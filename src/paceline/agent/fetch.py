@@ -1,14 +1,15 @@
-"""Fetches the code of a job: from git, from an archive by its URL, or out of a packed folder.
+"""Fetches the code of a job: from git, from an archive by its URL, or from a packed folder.
 
-``python3 -I -m paceline.agent.fetch CONFIG FOLDER WORD``, in an init container or beside a submit, with
+``python3 -I -m paceline.agent.fetch CONFIG FOLDER WORD`` runs in an init container or on submit. Its
+arguments:
 
-- ``CONFIG``, a JSON file with one of ``{"git": {"url", "revision"}}``, ``{"archive": {"url", "sha256"}}`` and
-  ``{"packed": PATH}``, and with ``start``: the folder within it that has to be there;
-- ``FOLDER``, which is made whole or not at all;
-- ``WORD``, a file for the last word: ``{"notes": [...]}`` or ``{"error": "..."}``.
+- ``CONFIG``: a JSON file with one of ``{"git": {"url", "revision"}}``, ``{"archive": {"url", "sha256"}}`` and
+  ``{"packed": PATH}``, and with ``start``: a folder that has to exist within the code;
+- ``FOLDER``: the folder to write, whole or not at all;
+- ``WORD``: a file for the final message: ``{"notes": [...]}`` or ``{"error": "..."}``.
 
-A user and a password or token for a private source come from the environment (`USER`, `PASSWORD`), never from
-the command line, and are in no message. Nothing here goes through a shell.
+The user and the password or token for a private source come from the environment (`USER`, `PASSWORD`), never
+from the command line, and appear in no message. No step uses a shell.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from paceline.agent import unpacking
 
 USER, PASSWORD = "PACELINE_CODE_USER", "PACELINE_CODE_PASSWORD"
 MAX_ARCHIVE_BYTES = 1 << 30
-#: A server that says nothing for so long has been lost.
+#: A server that sends nothing for this long counts as lost.
 SILENCE_SECONDS = 60
 GIT_SECONDS = 1800
 _DELAYS_SECONDS = (1.0, 3.0, 9.0)
 _BUSY = (408, 425, 429)
 _CHUNK = 1 << 20
-#: Kubernetes keeps 4096 bytes of a container's last word.
+#: Kubernetes keeps 4096 bytes of a container's termination message.
 _MAX_WORD = 1500
 _HEX = re.compile(r"[0-9a-f]{7,64}")
 _PROTOCOLS = ("file", "git", "http", "https", "ssh")
-#: What would make git look at another repository than ours (``git rev-parse --local-env-vars``).
+#: Variables that would make git use another repository than ours (``git rev-parse --local-env-vars``).
 _GITS_OWN = re.compile(
     r"GIT_(DIR|WORK_TREE|INDEX_FILE|OBJECT_DIRECTORY|COMMON_DIR|NAMESPACE|PREFIX|CONFIG.*)"
 )
@@ -54,14 +55,14 @@ Config = Mapping[str, Any]
 
 
 class FetchError(Exception):
-    """The code cannot be had; the message names where from, and why."""
+    """The code cannot be fetched; the message names the source and the reason."""
 
 
 def fetch(config: Config, folder: Path) -> list[str]:
-    """Fetch code into a folder, in the place of what is there; return what people should know.
+    """Fetch code into a folder, replacing what is there; return notes for the user.
 
     Raises:
-        FetchError: it cannot be fetched; the folder is as it was.
+        FetchError: the code cannot be fetched; the folder is unchanged.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".code-") as scratch:
         made = Path(scratch) / "code"
@@ -121,7 +122,7 @@ class _GitError(Exception):
 
 
 def _commit(store: Path, url: str, revision: str) -> str:
-    """Fetch a revision and return its commit; all of the history only where a server wants it so."""
+    """Fetch a revision and return its commit; fetch the whole history only if the server requires it."""
     fetch = ("fetch", "--quiet", "--no-tags", "--no-recurse-submodules")
     try:
         _git(store, *fetch, "--depth=1", "--", url, revision, url=url)
@@ -129,7 +130,7 @@ def _commit(store: Path, url: str, revision: str) -> str:
     except _GitError:
         if not _HEX.fullmatch(revision):
             raise
-        # A short hash, or a server that gives no single commits.
+        # The revision is a short hash, or the server does not send single commits.
         everything = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         _git(store, *fetch, "--", url, *everything, url=url)
         wanted = revision
@@ -163,7 +164,7 @@ def _git_environment(url: str) -> dict[str, str]:
     }
     authorization, parts = _authorization(), urllib.parse.urlsplit(url)
     if authorization and parts.scheme in ("http", "https"):
-        # For this server alone; on the command line everybody on the machine could read it.
+        # For this server alone; on the command line every user of the machine could read it.
         environment |= {
             "GIT_CONFIG_COUNT": "1",
             "GIT_CONFIG_KEY_0": f"http.{parts.scheme}://{parts.netloc}/.extraHeader",
@@ -236,7 +237,7 @@ def _download_once(url: str, target: Path) -> None:
     request = urllib.request.Request(url, headers={"User-Agent": "paceline"})
     authorization = _authorization()
     if authorization:
-        # Not for another server that this one leads to.
+        # Not sent to another server after a redirect.
         request.add_unredirected_header("Authorization", authorization)
     with _opener().open(request, timeout=SILENCE_SECONDS) as answer, target.open("wb") as file:
         size, wanted = _copy(url, answer, file), answer.headers.get("Content-Length")
@@ -245,7 +246,7 @@ def _download_once(url: str, target: Path) -> None:
 
 
 def _opener() -> urllib.request.OpenerDirector:
-    """Return an opener for HTTP alone: no redirection leads to a file of this machine."""
+    """Return an opener for HTTP and HTTPS only: a redirect cannot lead to a file of this machine."""
     opener = urllib.request.OpenerDirector()
     for handler in (
         urllib.request.ProxyHandler(), urllib.request.HTTPHandler(), urllib.request.HTTPSHandler(),
@@ -277,7 +278,7 @@ def _copy_local(url: str, target: Path) -> None:
 
 
 def _copy_remote(url: str, target: Path) -> None:
-    """Copy a file by fsspec, which finds its packages and its credentials by the URL and the environment."""
+    """Copy a file through fsspec, which finds its packages and credentials by the URL and the environment."""
     shown = _shown(url)
     try:
         import fsspec
@@ -301,7 +302,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _remote_errors() -> tuple[type[Exception], ...]:
-    """Return what fsspec's file systems raise: operating system's errors, and those of their libraries."""
+    """Return the errors that fsspec's file systems raise: the operating system's and their libraries' own."""
     found: list[type[Exception]] = [OSError, ValueError]
     for module, names in (
         ("botocore.exceptions", ("BotoCoreError", "ClientError")),
@@ -311,11 +312,11 @@ def _remote_errors() -> tuple[type[Exception], ...]:
     return tuple(found)
 
 
-# --- The last word ------------------------------------------------------------------------------------
+# --- The final message --------------------------------------------------------------------------------
 
 
 def _hidden(text: str, secrets: Iterable[str]) -> str:
-    """Return a message in which secrets cannot be read, wherever they came from."""
+    """Return a message with every secret masked, whatever its origin."""
     for secret in secrets:
         text = text.replace(secret, "***")
     return text
@@ -328,9 +329,9 @@ def _word(message: str) -> str:
 
 
 def main() -> int:
-    """Fetch what the config names into the folder that is named, and leave a last word."""
+    """Fetch what the config names into the given folder, and write the final message."""
     config_file, folder, word = map(Path, sys.argv[1:])
-    # As whichever user the replica runs, it may read, run and write its own folder.
+    # The replica may run as any user, and has to read, run and write its own folder.
     os.umask(0)
     config = json.loads(config_file.read_text())
     try:

@@ -1,8 +1,8 @@
-"""Says what a command does that its exit code does not show.
+"""Reports what a command does that its exit code does not show.
 
-It floods its log, outlives its trainer, or listens somewhere else than others look for it.
+It may flood its log, outlive its trainer, or listen at another port than the one at which others look for it.
 
-It runs under Python 3.6 and later, hence the old-fashioned spelling.
+The module runs under Python 3.6 and later, hence the old-fashioned syntax.
 """
 
 import os
@@ -10,30 +10,30 @@ import stat
 import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
-#: Output that is worth a word: so much of it, and so much a second since the command began.
+#: Output is a flood if it exceeds both this size and this mean rate since the command began.
 FLOOD_BYTES = 50 << 20
 FLOOD_BYTES_PER_SECOND = 256 << 10
-#: A command may go on for so long after its trainer: to save, to evaluate, to clean up.
+#: A command may go on this long after its trainer has ended: to save, to evaluate, to clean up.
 OUTLIVING_SECONDS = 60.0
-#: A server of TensorFlow listens long before: importing it takes some seconds.
+#: A TensorFlow server listens well before this time: importing TensorFlow takes a few seconds.
 LISTENING_SECONDS = 60.0
-#: How the message begins that the addresses of a script are others; rules go by it.
+#: Start of the message that a script uses other addresses than the job's; rules match it.
 NOT_THE_JOBS = "its cluster is not the job's: "
 _STDOUT = 1
-#: In `/proc/net/tcp`: a socket that waits for connections.
+#: State in `/proc/net/tcp` of a socket that listens.
 _LISTENS = "0A"
-#: So much is read and shown of a process's command.
+#: How much of a process's command line is read, and how much is shown.
 _READ_BYTES, SHOWN_CHARACTERS = 4096, 100
 
 
 class Watch:
-    """Looks at a command now and then.
+    """Checks a command from time to time.
 
     Args:
-        reports: the report file; the process that trains has its number in a file beside it.
+        reports: the report file; a file beside it holds the number of the process that trains.
         began: when the command began, by the monotonic clock.
-        output: the descriptor of what the command prints to.
-        port: at which others look for its server; None: at none.
+        output: the descriptor that the command prints to.
+        port: the port at which others look for its server; None: there is none.
     """
 
     def __init__(self, reports: str, began: float, output: int = _STDOUT, port: Optional[int] = None) -> None:
@@ -46,10 +46,10 @@ class Watch:
         self._port = port
 
     def look(self, now: float, pids: Callable[[], Iterable[int]] = tuple) -> List[Dict[str, Any]]:
-        """Return lines for the spool on what is new; each is said once.
+        """Return spool lines about what is new; each is returned once.
 
         Args:
-            now: by the monotonic clock.
+            now: the time by the monotonic clock.
             pids: returns the processes of the command.
         """
         found = []
@@ -65,7 +65,8 @@ class Watch:
     def _flood(self, now: float) -> Optional[str]:
         """Return how much was printed if that is a flood.
 
-        Only a file has a size. In a container output is a pipe, and the operator judges what it reads of it.
+        Only a file has a size. In a container the output is a pipe, and the operator judges what it reads
+        from it.
         """
         status = os.fstat(self._output)
         seconds = now - self._began
@@ -77,7 +78,7 @@ class Watch:
         return "%.0f MiB of output in %.0f s" % (status.st_size / 1048576.0, seconds)
 
     def _outlived(self, now: float) -> Optional[str]:
-        """Return that the process that trained ended some time ago."""
+        """Return a message if the process that trained ended some time ago."""
         trainer = self._owner()
         if trainer != self._trainer:
             self._trainer, self._ended_at = trainer, None
@@ -87,17 +88,17 @@ class Watch:
             self._ended_at = now
         if now - self._ended_at < OUTLIVING_SECONDS:
             return None
-        self._ended_at = float("inf")  # Said.
+        self._ended_at = float("inf")  # Reported.
         return "process %d, which trained, has ended; the command goes on" % trainer
 
     def _elsewhere(self, now: float, pids: Callable[[], Iterable[int]]) -> Optional[str]:
-        """Return at which ports its processes listen first, if it is not at its own."""
+        """Return a message with the ports at which its processes listen if its own port is not among them."""
         if self._port is None or now - self._began < LISTENING_SECONDS:
             return None
         port, found = self._port, listening(pids())
         if found is not None and not found:
             return None
-        self._port = None  # It was looked at, or never can be.
+        self._port = None  # Checked, or impossible to check.
         if found is None or port in found:
             return None
         ports = ", ".join(str(each) for each in sorted(found)[:5])
@@ -112,7 +113,7 @@ class Watch:
 
 
 def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
-    """Return the ports at which processes wait for connections; None: that cannot be seen of one of them."""
+    """Return the ports at which processes listen; None: one process cannot be inspected."""
     found = set()  # type: Set[int]
     for pid in pids:
         place = os.path.join(proc, str(pid))
@@ -128,7 +129,7 @@ def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
 
 
 def holder(port: int, proc: str = "/proc") -> Optional[str]:
-    """Return which process waits for connections at a port, as text that is safe to show; None: none does."""
+    """Return which process listens at a port, as text that is safe to show; None: no process does."""
     sockets = {
         socket
         for table in ("tcp", "tcp6")
@@ -148,18 +149,18 @@ def holder(port: int, proc: str = "/proc") -> Optional[str]:
 
 
 def _opened(place: str) -> Set[str]:
-    """Return what a process has open; OSError where that cannot be seen."""
+    """Return the open files of a process; OSError if they cannot be listed."""
     found = set()  # type: Set[str]
     for name in os.listdir(os.path.join(place, "fd")):
         try:
             found.add(os.readlink(os.path.join(place, "fd", name)))
-        except OSError:  # It was closed meanwhile.
+        except OSError:  # It was closed in the meantime.
             continue
     return found
 
 
 def command(path: str, gone: str = "unknown") -> str:
-    """Return the beginning of a command as it may be shown, by its file in ``/proc``; or ``gone``."""
+    """Return the beginning of a command line from its file in ``/proc``, made printable; or ``gone``."""
     try:
         with open(path, "rb") as file:
             words = file.read(_READ_BYTES).replace(b"\0", b" ").strip().decode("utf-8", "backslashreplace")
@@ -169,12 +170,12 @@ def command(path: str, gone: str = "unknown") -> str:
 
 
 def _ports(path: str, sockets: Set[str]) -> Set[int]:
-    """Return the ports of sockets that wait for connections."""
+    """Return the ports at which these sockets listen."""
     return {port for socket, port in _waiting(path) if socket in sockets}
 
 
 def _waiting(path: str) -> Iterator[Tuple[str, int]]:
-    """Yield the sockets that wait for connections, with their ports, by a table of the kernel (proc(5))."""
+    """Yield the listening sockets of a kernel table, with their ports (proc(5))."""
     try:
         with open(path) as file:
             lines = file.readlines()[1:]
@@ -187,7 +188,7 @@ def _waiting(path: str) -> Iterator[Tuple[str, int]]:
 
 
 def is_alive(pid: int, proc: str = "/proc") -> bool:
-    """Return whether a process runs: one that has ended may wait for its parent to ask for its status."""
+    """Return whether a process runs; a zombie that waits to be reaped does not."""
     try:
         with open(os.path.join(proc, str(pid), "stat"), "rb") as file:
             state = file.read().rpartition(b") ")[2][:1]

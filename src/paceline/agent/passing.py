@@ -1,6 +1,6 @@
-"""Asks other agents of the same job, by the network.
+"""Sends requests to the other agents of the same job over the network.
 
-It runs under Python 3.6 and later, hence the old-fashioned spelling.
+The module runs under Python 3.6 and later, hence the old-fashioned syntax.
 """
 
 import concurrent.futures
@@ -8,9 +8,9 @@ import contextlib
 import http.client
 from typing import Dict, List, Optional
 
-#: So many agents are asked at once: all are to know before the moment comes.
+#: How many agents are asked at once: all must have the request before its start time.
 AT_ONCE = 16
-#: Each has so long to answer; one that hears of it late is profiled late.
+#: How long each agent may take to answer; an agent that gets the request late profiles late.
 SECONDS = 10.0
 
 
@@ -18,13 +18,13 @@ def ask(hosts: List[str], port: int, path: str, token: Optional[str] = None) -> 
     """Send the same POST to many agents.
 
     Args:
-        hosts: where they are.
-        port: at which all of them answer.
-        path: what is asked.
-        token: the job's; None: it has none.
+        hosts: the agents' hosts.
+        port: the port at which all of them answer.
+        path: the path to request.
+        token: the job's token; None: it has none.
 
     Returns:
-        How many did not take it, and why the first one did not; None: all did.
+        A message on how many agents failed and why the first one did; None: all accepted.
     """
     headers = {"Authorization": "Bearer " + token} if token else {}
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
@@ -35,7 +35,7 @@ def ask(hosts: List[str], port: int, path: str, token: Optional[str] = None) -> 
 
 
 def _error(host: str, port: int, path: str, headers: Dict[str, str]) -> Optional[str]:
-    """Ask one of them; return what went wrong."""
+    """Ask one agent; return what went wrong."""
     connection = http.client.HTTPConnection(host.strip("[]"), port, timeout=SECONDS)
     with contextlib.closing(connection):
         try:

@@ -1,9 +1,9 @@
 """Asks TensorFlow's profiler, which every server of a cluster has from 2.4 on, what its process does.
 
-That is one call of gRPC: ``tensorflow.ProfilerService/Profile`` (``profiler_service.proto``), over HTTP/2
-(RFC 9113) with headers in HPACK (RFC 7541). The agent has no library for these, and of both one call needs
-little. What the server found it writes into a folder of its machine, so that little comes back. It runs under
-Python 3.6 and later, hence the old-fashioned spelling.
+This is one gRPC call: ``tensorflow.ProfilerService/Profile`` (``profiler_service.proto``), over HTTP/2 (RFC
+9113) with headers in HPACK (RFC 7541). The agent has no library for these protocols, and one call needs
+little of either. The server writes its profile into a folder of its own machine, so the answer is small. The
+module runs under Python 3.6 and later, hence the old-fashioned syntax.
 """
 
 import contextlib
@@ -19,38 +19,38 @@ import time
 from typing import Iterator, Optional, Tuple
 
 PATH = "/tensorflow.ProfilerService/Profile"
-#: ``host_tracer_level``: every operation, with the shapes of what it takes.
+#: ``host_tracer_level``: every operation, with the shapes of its inputs.
 EVERY_OPERATION = 3
-#: ``version`` of ``ProfileOptions``: without one the server takes options of its own.
+#: ``version`` of ``ProfileOptions``: without a version the server uses its default options.
 OPTIONS_VERSION = 1
-#: A server may take so long to collect what it has seen, beyond the time that it looks.
+#: How long a server may take to collect its profile, beyond the profiled time.
 COLLECTING_SECONDS = 20.0
-#: A server that answers with more than the little that is expected is none of TensorFlow.
+#: A server that answers with more than the few bytes expected is no TensorFlow server.
 MOST_BYTES = 1 << 20
-#: So many profiles of a replica stay.
+#: How many profiles of a replica are kept.
 KEPT = 60
 SUFFIX = ".profile"
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-FRAME_HEADER = struct.Struct(">HBBBL")  # 24 bits of length, type, flags, stream
+FRAME_HEADER = struct.Struct(">HBBBL")  # 24 bits of length; type; flags; stream
 DATA, HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 0, 1, 3, 4, 6, 7
 END_STREAM, ACK, END_HEADERS = 1, 1, 4
 LARGEST_FRAME = 1 << 14
 STREAM = 1
-#: A status of gRPC in headers that no table has and that are not compressed, as its C++ library sends them.
+#: A gRPC status in headers that are in no table and uncompressed, as gRPC's C++ library sends them.
 STATUS = re.compile(rb"grpc-status.(\d{1,2})", re.DOTALL)
 UNIMPLEMENTED = 12
 
 
 class ProfilerError(Exception):
-    """The profiler cannot be asked, or does not answer; the text says why."""
+    """The profiler cannot be reached or does not answer; the message says why."""
 
 
 # --- protobuf -----------------------------------------------------------------------------------------
 
 
 def varint(value: int) -> bytes:
-    """Return a number as protobuf writes it."""
+    """Return a number in protobuf's encoding."""
     found = bytearray()
     while value > 0x7F:
         found.append(value & 0x7F | 0x80)
@@ -60,17 +60,17 @@ def varint(value: int) -> bytes:
 
 
 def number_field(field: int, value: int) -> bytes:
-    """Return a field with a number."""
+    """Return a protobuf field that holds a number."""
     return varint(field << 3) + varint(value)
 
 
 def bytes_field(field: int, value: bytes) -> bytes:
-    """Return a field with text or with a message."""
+    """Return a protobuf field that holds text or a message."""
     return varint(field << 3 | 2) + varint(len(value)) + value
 
 
 def profile_request(folder: str, session: str, host: str, milliseconds: int) -> bytes:
-    """Return a ``ProfileRequest``: look for so long, and write into ``FOLDER/SESSION/HOST.xplane.pb``."""
+    """Return a ``ProfileRequest``: profile for this long and write to ``FOLDER/SESSION/HOST.xplane.pb``."""
     options = (
         number_field(2, EVERY_OPERATION)  # host_tracer_level
         + number_field(5, OPTIONS_VERSION)  # version
@@ -95,16 +95,16 @@ def frame(kind: int, flags: int, stream: int, payload: bytes) -> bytes:
 
 
 def header(name: bytes, value: bytes) -> bytes:
-    """Return a header that enters no table (RFC 7541, 6.2.2); both parts are shorter than 127 bytes."""
+    """Return a header that enters no table (RFC 7541, 6.2.2); name and value: below 127 bytes each."""
     return b"\x00" + bytes([len(name)]) + name + bytes([len(value)]) + value
 
 
 class Call:
-    """A call with one message there and one back: takes the bytes that come, gives those to send.
+    """A call with one request and one response: takes received bytes and returns the bytes to send.
 
     Attributes:
-        is_over: nothing more will come.
-        status: of gRPC, if it could be read; 0: all is well.
+        is_over: whether nothing more will come.
+        status: the gRPC status, if it could be read; 0: success.
     """
 
     def __init__(self, authority: str, path: str, message: bytes) -> None:
@@ -123,7 +123,7 @@ class Call:
                 (b"content-type", "application/grpc"),
             )
         )
-        body = struct.pack(">BL", 0, len(message)) + message  # not compressed, and its length
+        body = struct.pack(">BL", 0, len(message)) + message  # uncompressed; then the length
         pieces = [body[at : at + LARGEST_FRAME] for at in range(0, len(body), LARGEST_FRAME)]
         self.opening = PREFACE + frame(SETTINGS, 0, 0, b"")
         self.opening += frame(HEADERS, END_HEADERS, STREAM, headers)
@@ -132,17 +132,17 @@ class Call:
 
     @property
     def answer(self) -> Optional[bytes]:
-        """Return the message that came back, once it is whole; None: there is none."""
+        """The complete response message; None: there is none yet."""
         if len(self._body) < 5:
             return None
         length = struct.unpack(">L", self._body[1:5])[0]
         return self._body[5 : 5 + length] if len(self._body) >= 5 + length else None
 
     def receive(self, data: bytes) -> bytes:
-        """Take what has come; return what is to be sent.
+        """Take received bytes; return the bytes to send.
 
         Raises:
-            ProfilerError: no server of gRPC sends this.
+            ProfilerError: no gRPC server sends such bytes.
         """
         self._received += data
         to_send = b""
@@ -150,7 +150,7 @@ class Call:
             if kind in (SETTINGS, PING) and not flags & ACK:
                 to_send += frame(kind, ACK, 0, payload if kind == PING else b"")
             elif kind == DATA and stream == STREAM:
-                self._body += payload  # without padding: servers of gRPC send none
+                self._body += payload  # without padding: gRPC servers send none
             elif kind == HEADERS and stream == STREAM:
                 found = STATUS.search(payload)
                 self.status = int(found.group(1)) if found else self.status
@@ -177,10 +177,10 @@ class Call:
 
 
 def profile(port: int, folder: str, session: str, host: str, milliseconds: int) -> str:
-    """Let the server at a port of this machine look at its process, and return the file that it has written.
+    """Have the server at a port of this machine profile its process; return the file that it has written.
 
     Raises:
-        ProfilerError: it has no profiler, or another one looks just now, or nothing answers.
+        ProfilerError: the server has no profiler, is busy with another profile, or does not answer.
     """
     request = profile_request(folder, session, host, milliseconds)
     call = Call(f"localhost:{port}", PATH, request)
@@ -208,19 +208,19 @@ def profile(port: int, folder: str, session: str, host: str, milliseconds: int) 
 
 
 def keep(port: int, traces: str, name: str, replica: str, milliseconds: int) -> None:
-    """Profile a server and keep what it has seen as ``TRACES/NAME/REPLICA.profile``, compressed by gzip.
+    """Profile a server and keep the profile as ``TRACES/NAME/REPLICA.profile``, compressed with gzip.
 
-    Where there is nothing, a JSON object with the ``error`` is kept, so that nothing is waited for.
+    If there is no profile, a JSON object with the ``error`` is kept, so that readers do not wait for one.
 
     Args:
-        port: of the server, on this machine.
+        port: the server's port on this machine.
         traces: the folder of all traces of the run.
-        name: of the trace.
-        replica: it and its attempt, ``ps-0.1``.
-        milliseconds: for how long it looks.
+        name: the name of the trace.
+        replica: the replica and its attempt, such as ``ps-0.1``.
+        milliseconds: how long to profile.
 
     Raises:
-        ProfilerError: there is no profile, and why.
+        ProfilerError: there is no profile; the message says why.
     """
     folder, session = os.path.join(traces, name), "." + replica
     try:
@@ -245,7 +245,7 @@ def keep(port: int, traces: str, name: str, replica: str, milliseconds: int) -> 
 
 
 def prune(traces: str, replica: str) -> None:
-    """Remove the oldest profiles of a replica, ``ps-0``, whichever attempt they are of."""
+    """Remove the oldest profiles of a replica, such as ``ps-0``, across all its attempts."""
     paths = sorted(glob.glob(os.path.join(glob.escape(traces), "*", "%s.*%s" % (replica, SUFFIX))))
     for path in paths[: max(0, len(paths) - KEPT)]:
         os.unlink(path)

@@ -1,8 +1,9 @@
-"""Archives unpacked so that nothing in them gets out of the folder, or fills the disk.
+"""Unpacks archives so that no entry can escape the folder or fill the disk.
 
-The standard library's own extraction is not used: its filters came with bugs of their own (CVE-2025-4517 and
-others), and Pythons that are in use have them. Here only plain files and folders are written, into a folder
-that was empty before, and links are made when all files are there. So nothing is ever written through a link.
+The standard library's own extraction is not used: its filters had vulnerabilities of their own (CVE-2025-4517
+and others), and Python versions in use still have them. This module writes only plain files and folders, into
+a folder that was empty before, and makes links once all files exist. So nothing is ever written through a
+link.
 """
 
 from __future__ import annotations
@@ -24,15 +25,15 @@ from typing import IO, cast
 MAX_BYTES = 2 << 30
 MAX_FILES = 100_000
 _CHUNK = 1 << 20
-#: No header of a tar archive needs to be larger; what claims to be is after our memory.
+#: No header of a tar archive needs to be larger; a larger claim is an attempt to exhaust memory.
 _MAX_READ = 4 << 20
 _MAX_LINK = 4096
-#: Of a zip archive: the end of its directory, a comment behind it, and before it what large archives have.
+#: Of a zip archive: the end-of-directory record, the comment after it, and the ZIP64 records before it.
 _DIRECTORY_END = b"PK\5\6"
 _DIRECTORY_END_BYTES, _MAX_COMMENT, _WIDE_LOCATOR_BYTES, _WIDE_END_BYTES = 22, 65_535, 20, 56
-#: What a file takes in the directory: a long name, and what several systems add.
+#: Size of a file's directory entry: a long name, and the extra fields that several systems add.
 _ENTRY_BYTES = 256
-#: What the standard library raises over damaged archives, and the operating system over odd names.
+#: Errors that the standard library raises for damaged archives, and the operating system for odd names.
 _DAMAGES = (
     tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, ValueError,
     RuntimeError, ArithmeticError, LookupError, OSError,
@@ -40,7 +41,7 @@ _DAMAGES = (
 
 
 class ArchiveError(Exception):
-    """An archive that cannot be unpacked, or that must not be."""
+    """An archive cannot be unpacked, or must not be."""
 
 
 def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_files: int = MAX_FILES) -> None:
@@ -48,12 +49,12 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_files
 
     Args:
         archive: the file.
-        folder: an empty folder; when this fails, some of the archive may be in it.
-        max_bytes: what it may hold, unpacked.
-        max_files: how many files, links and folders it may hold.
+        folder: an empty folder; after a failure it may hold part of the archive.
+        max_bytes: the most bytes it may hold, unpacked.
+        max_files: the most files, links and folders it may hold.
 
     Raises:
-        ArchiveError: it is no such archive, is too large, or has something in it that is not to be unpacked.
+        ArchiveError: the file is no such archive, is too large, or has an entry that must not be unpacked.
     """
     target = _Target(folder, max_bytes, max_files)
     try:
@@ -62,7 +63,7 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_files
         if is_zip:
             _unpack_zip(archive, target)
         else:
-            # A header takes 512 bytes, those of a long name three times as much.
+            # A header takes 512 bytes; the headers of a long name take three times as much.
             with _plain(archive, max_bytes + max_files * 2048) as plain:
                 _unpack_tar(plain, target)
         target.finish()
@@ -71,7 +72,7 @@ def unpack(archive: Path, folder: Path, *, max_bytes: int = MAX_BYTES, max_files
 
 
 class _Target:
-    """The folder that is filled, within its limits."""
+    """The folder to fill, with its limits."""
 
     def __init__(self, root: Path, max_bytes: int, max_files: int) -> None:
         self._root = root
@@ -82,7 +83,7 @@ class _Target:
         self._files: set[tuple[str, ...]] = set()
 
     def folder(self, name: str) -> None:
-        """Make a folder and those above it."""
+        """Make a folder and its parents."""
         self._make(_parts(name))
 
     def file(self, name: str, content: IO[bytes], *, is_executable: bool) -> None:
@@ -96,11 +97,11 @@ class _Target:
                 if self._bytes > self._max_bytes:
                     raise ArchiveError(f"it holds more than {self._max_bytes} bytes, which is the limit")
                 file.write(chunk)
-        # As whichever user the replica runs, it may read, run and write its own folder.
+        # The replica may run as any user, and has to read, run and write its own folder.
         path.chmod(0o777 if is_executable else 0o666)
 
     def link(self, name: str, target: str) -> None:
-        """Note a symbolic link, to be made in the end."""
+        """Record a symbolic link, which `finish` makes."""
         parts = self._new(name)
         if not target or len(target) > _MAX_LINK or "\0" in target or _is_outside(parts[:-1], target):
             raise ArchiveError(f"the link {name!a} leads out of the archive, to {target[:200]!a}")
@@ -132,7 +133,7 @@ class _Target:
             raise ArchiveError(f"it holds more than {self.max_files} files and folders, which is the limit")
 
     def finish(self) -> None:
-        """Make the links, and see that none of them leads out, also not over another one."""
+        """Make the links, and check that none of them leads out of the folder, even through another link."""
         if not self._files:
             raise ArchiveError("there is no file in it")
         for parts, target in self._links.items():
@@ -140,7 +141,7 @@ class _Target:
         root = os.path.realpath(self._root)
         for parts in self._links:
             path = self._root.joinpath(*parts)
-            # Other errors, such as a path too long to be followed, must not pass for an end of it.
+            # Other errors, such as a path too long to follow, must not count as the end of the link.
             with contextlib.suppress(FileNotFoundError):
                 os.path.realpath(path, strict=True)
             if not f"{os.path.realpath(path)}/".startswith(f"{root}/"):
@@ -148,7 +149,7 @@ class _Target:
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """Return the parts of a name in an archive."""
+    """Return the parts of a name in an archive; a name that leads out of the archive raises an error."""
     parts = tuple(part for part in name.split("/") if part not in ("", "."))
     if name.startswith("/") or ".." in parts or "\0" in name:
         raise ArchiveError(f"{name!a} leads out of the archive")
@@ -156,7 +157,7 @@ def _parts(name: str) -> tuple[str, ...]:
 
 
 def _is_outside(folder: tuple[str, ...], target: str) -> bool:
-    """Whether a link in a folder leads out of the archive by its own words."""
+    """Return whether a link in a folder leads out of the archive by its own text."""
     depth = len(folder)
     for part in target.split("/"):
         depth += 0 if part in ("", ".") else -1 if part == ".." else 1
@@ -176,7 +177,7 @@ def _unpack_tar(plain: IO[bytes], target: _Target) -> None:
             elif member.issym():
                 target.link(member.name, member.linkname)
             elif member.isreg() or member.islnk():
-                # A hard link becomes a copy of the earlier file; KeyError: there is none.
+                # A hard link becomes a copy of the earlier file; KeyError if there is no such file.
                 content = known[_parts(member.linkname)] if member.islnk() else member
                 known[_parts(member.name)] = content
                 with cast(IO[bytes], tar.extractfile(content)) as stream:
@@ -187,7 +188,7 @@ def _unpack_tar(plain: IO[bytes], target: _Target) -> None:
 
 @contextlib.contextmanager
 def _plain(archive: Path, limit: int) -> Iterator[IO[bytes]]:
-    """Give a tar archive as it is without compression: hard links make one go back in it."""
+    """Give a tar archive without compression: hard links require seeking back in it."""
     with archive.open("rb") as raw:
         is_packed = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
@@ -206,7 +207,7 @@ def _plain(archive: Path, limit: int) -> Iterator[IO[bytes]]:
 
 
 class _Careful:
-    """A file of which no header can have a huge part read, nor a part before its beginning."""
+    """A file that lets no header cause a huge read, or a read before its beginning."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
@@ -224,18 +225,18 @@ class _Careful:
 
 
 def _check_directory(archive: Path, max_files: int) -> None:
-    """Let an archive pass whose list of files can be held: the standard library reads it whole.
+    """Check that a zip archive's directory fits into memory: the standard library reads all of it.
 
     Source: APPNOTE.TXT of PKWARE, 4.3.14 to 4.3.16.
 
     Raises:
-        ArchiveError: it has too many.
+        ArchiveError: the archive lists too many files.
     """
     with archive.open("rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _DIRECTORY_END_BYTES - _MAX_COMMENT))
         end = file.read()
-    # As the standard library looks for it: at the very end first, for a comment may look like one, too.
+    # Search as the standard library does: first at the very end, since a comment may contain the same bytes.
     last = len(end) - _DIRECTORY_END_BYTES
     has_no_comment = end[last : last + 4] == _DIRECTORY_END and end[-2:] == b"\0\0"
     place = last if has_no_comment else end.rfind(_DIRECTORY_END)

@@ -1,8 +1,8 @@
-"""Says why a training script is not seen: what its process shows of how it was started.
+"""Finds out why a training script is not seen: from how its process was started.
 
-Python imports the instrumentation by ``sitecustomize`` from ``PYTHONPATH``. A process that leaves either out
-has loaded TensorFlow or PyTorch without it. It runs under Python 3.6 and later, hence the old-fashioned
-spelling.
+Python imports the instrumentation through ``sitecustomize`` on ``PYTHONPATH``. A process that ignores either
+of them has loaded TensorFlow or PyTorch without the instrumentation. The module runs under Python 3.6 and
+later, hence the old-fashioned syntax.
 """
 
 import os
@@ -13,7 +13,7 @@ LIBRARIES = re.compile(
     r"/(_pywrap_tensorflow_internal|_pywrap_tensorflow_common|libtensorflow_framework|libtorch_python)\b"
 )
 PYTHON = re.compile(r"python(\d+(\.\d+)?)?[a-z]*$")
-#: What leaves out the variables of the environment, or the modules that follow from them.
+#: Python options that ignore environment variables, or skip the modules that these add.
 BLOCKING = "IES"
 
 
@@ -21,7 +21,7 @@ def reason(folder: str, pids: Iterable[int], proc: str = "/proc") -> Optional[st
     """Return why processes that have loaded TensorFlow or PyTorch are not seen; None: no reason shows.
 
     Args:
-        folder: of the instrumentation.
+        folder: the folder of the instrumentation.
         pids: the processes of the command.
         proc: where the kernel shows processes.
     """
@@ -36,7 +36,7 @@ def reason(folder: str, pids: Iterable[int], proc: str = "/proc") -> Optional[st
             with open(os.path.join(place, "environ"), "rb") as binary:
                 environment = binary.read().decode("utf-8", "replace").split("\0")
             program = os.readlink(os.path.join(place, "exe"))
-        except OSError:  # It has ended, or is another user's.
+        except OSError:  # It has ended, or belongs to another user.
             continue
         found = reason_of(folder, program, words, environment)
         if found is not None:
@@ -45,7 +45,7 @@ def reason(folder: str, pids: Iterable[int], proc: str = "/proc") -> Optional[st
 
 
 def reason_of(folder: str, program: str, words: List[str], environment: List[str]) -> Optional[str]:
-    """Return why a process is not seen, by its program, its command line and its environment."""
+    """Return why a process is not seen, from its program, command line and environment; None: unknown."""
     if PYTHON.search(os.path.basename(program)) is None:
         return f"{program} brings a Python of its own, which reads no PYTHONPATH"
     option = blocking_option(words[1:])
@@ -58,7 +58,7 @@ def reason_of(folder: str, program: str, words: List[str], environment: List[str
 
 
 def blocking_option(words: Iterable[str]) -> Optional[str]:
-    """Return the first of the options of Python that leaves the instrumentation out, if there is one."""
+    """Return Python's first option that disables the instrumentation, if there is one."""
     skip = False
     for word in words:
         if skip:
@@ -71,7 +71,7 @@ def blocking_option(words: Iterable[str]) -> Optional[str]:
             for place, letter in enumerate(word[1:], 2):
                 if letter in BLOCKING:
                     return letter
-                if letter in "WX":  # Its value follows, in this word or as the next one.
+                if letter in "WX":  # Its value follows, in this word or in the next.
                     skip = place == len(word)
                     break
                 if letter in "cm":

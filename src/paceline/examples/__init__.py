@@ -1,1 +1,1 @@
-"""Jobs that run as they are: what `paceline demo` shows and `paceline init --example` writes."""
+"""Jobs that run without changes: `paceline demo` shows them and `paceline init --example` writes them."""

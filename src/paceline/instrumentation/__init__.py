@@ -1,6 +1,6 @@
-"""What is put in front of a user's training script, so that it is seen without a line of it changed.
+"""Code that runs in a user's training process, so that its steps are seen without changing the script.
 
-This folder is not imported by the platform: the agent puts it first on ``PYTHONPATH`` of the command, and the
-Python there imports ``sitecustomize`` before the script. Everything below is standard library, can be parsed
-by Python 2.7 and runs on 3.5 and later.
+The platform does not import this folder: the agent puts it first on the command's ``PYTHONPATH``, and the
+Python there imports ``sitecustomize`` before the script. All code below uses only the standard library, can
+be parsed by Python 2.7 and runs on 3.5 and later.
 """

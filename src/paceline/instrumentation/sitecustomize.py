@@ -1,8 +1,8 @@
-"""Python imports this before a script, where the agent has put this folder first on PYTHONPATH.
+"""Python imports this module before the script, because the agent puts this folder first on PYTHONPATH.
 
-It has the script's TensorFlow watched if the process belongs to a replica, and then gives way to the
-``sitecustomize`` that it hides: that one runs as if this one were not there, and if there is none, Python is
-told so. Nothing here may raise anything of its own.
+It starts watching the script's TensorFlow or PyTorch if the process belongs to a replica. Then it gives way
+to the ``sitecustomize`` that it hides: that module runs as if this one did not exist; if there is none, the
+import fails as it would without this one. Code here must not raise any error of its own.
 """
 
 import os
@@ -13,7 +13,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 def _begin():
     # type: () -> None
-    """Start the instrumentation; whatever goes wrong with it is no concern of the script."""
+    """Start the instrumentation; its failures must not affect the script."""
     if sys.version_info < (3, 5) or "PACELINE_REPORT_FILE" not in os.environ:
         return
     try:
@@ -25,10 +25,10 @@ def _begin():
 
 def _give_way():
     # type: () -> None
-    """Import the module of this name that comes next on the path.
+    """Import the next module of this name on the path.
 
     Raises:
-        ImportError: there is none. `site` takes that as it would without this module.
+        ImportError: there is none. `site` handles that as it would without this module.
     """
     sys.path[:] = [each for each in sys.path if os.path.abspath(each or os.curdir) != _HERE]
     del sys.modules["sitecustomize"]

@@ -1,5 +1,6 @@
-"""Writes click logs like Criteo's: a label, 13 counts `i1..i13` and categorical ids `c1..`, drawn from a
-planted model.
+"""Writes click logs like Criteo's, drawn from a planted model.
+
+A row has a label, 13 counts `i1..i13` and categorical ids `c1..`.
 
     python -m paceline.examples.clicks.generate --output clicks-data
 
@@ -48,8 +49,9 @@ class DataSetError(Exception):
 
 @dataclass(frozen=True)
 class Parameters:
-    """What determines a data set: rows, sizes of the categorical tables, the exponent of their Zipf law,
-    the seed.
+    """The parameters of a data set, which determine its content.
+
+    They are rows, sizes of the categorical tables, the exponent of their Zipf distribution, and the seed.
     """
 
     train_rows: int = 1_500_000
@@ -63,10 +65,10 @@ class Parameters:
 
 @dataclass(frozen=True)
 class DataSet:
-    """A whole data set on disk.
+    """A complete data set on disk.
 
-    `best_auc` is the expected AUC of the best possible model on the evaluation rows (see `planted.best_auc`),
-    `drawn_auc` the AUC of the true probabilities on the labels that were in fact drawn.
+    `best_auc` is the expected AUC of the best possible model on the evaluation rows (see `planted.best_auc`).
+    `drawn_auc` is the AUC of the true probabilities on the labels that were actually drawn.
     """
 
     folder: Path
@@ -77,7 +79,7 @@ class DataSet:
 
     @property
     def train_pattern(self) -> str:
-        """Matches the training files."""
+        """A pattern that matches the training files."""
         return str(self.folder / f"train-*.{self.parameters.format}")
 
     @property
@@ -90,7 +92,7 @@ def load(folder: Path) -> DataSet:
     """Opens a data set.
 
     Raises:
-        DataSetError: there is none in this folder.
+        DataSetError: the folder holds no data set.
     """
     try:
         truth = json.loads((folder / "truth.json").read_text())
@@ -110,9 +112,9 @@ def load(folder: Path) -> DataSet:
 
 
 def opened(folder: Path, parameters: Parameters | None = None) -> DataSet:
-    """Opens a data set; makes it where there is no folder yet.
+    """Opens a data set, and makes it if its folder does not exist yet.
 
-    Of several processes that come at the same time one makes it, and the others wait.
+    If several processes call this at the same time, one makes the data set and the others wait.
 
     Raises:
         DataSetError: the folder holds something else.
@@ -129,7 +131,7 @@ def opened(folder: Path, parameters: Parameters | None = None) -> DataSet:
 
 @contextlib.contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Holds a folder alone; on a disk that knows no such locks each process makes the data."""
+    """Locks a folder exclusively; on a file system without such locks each process makes the data itself."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         with contextlib.suppress(OSError):
@@ -200,12 +202,13 @@ def _write_file(path: Path, drawn: planted.Rows) -> None:
     if path.suffix == ".csv":
         pyarrow.csv.write_csv(table, path)
     else:
-        # As in real logs: over a network the first rows come early, not with the last ones.
+        # Small row groups, as in real logs: over a network the first rows arrive early, not with the last
+        # ones.
         pyarrow.parquet.write_table(table, path, row_group_size=ROW_GROUP_ROWS)
 
 
 def _show(done: int, total: int) -> None:
-    """Says how far it is: on a terminal on one line."""
+    """Prints the progress; on a terminal, on one line."""
     text = f"making click data: {done} of {total} files"
     if sys.stdout.isatty():
         print(f"\r{text}", end="\n" if done == total else "", flush=True)
@@ -214,7 +217,7 @@ def _show(done: int, total: int) -> None:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Writes a data set and prints what can be reached on it."""
+    """Writes a data set and prints the best AUC that is possible on it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     given = Parameters()
     parser.add_argument("--output", type=Path, default=Path("clicks-data"), help="folder to make")

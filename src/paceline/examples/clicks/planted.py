@@ -29,8 +29,9 @@ Integers = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Rows:
-    """Drawn rows: `counts` (rows, 13), `ids` (rows, tables), the true `probabilities` and the drawn
-    `labels`.
+    """Drawn rows.
+
+    They are `counts` (rows, 13), `ids` (rows, tables), the true `probabilities` and the drawn `labels`.
     """
 
     counts: Integers
@@ -56,7 +57,7 @@ class Planted:
         self._bias = self._calibrated(np.random.default_rng([seed, 1]))
 
     def draw(self, random: np.random.Generator, rows: int) -> Rows:
-        """Draws rows; what comes out depends on the generator's state alone."""
+        """Draws rows; the result depends only on the generator's state."""
         counts, ids = self._inputs(random, rows)
         probabilities = _logistic(self._bias + self._scores(counts, ids))
         labels = (random.random(rows) < probabilities).astype(np.int8)
@@ -81,7 +82,7 @@ class Planted:
         return scores
 
     def _calibrated(self, random: np.random.Generator) -> float:
-        """The bias for the wanted click rate, by bisection on a sample."""
+        """Returns the bias that gives the target click rate, by bisection on a sample."""
         scores = self._scores(*self._inputs(random, _CALIBRATION_ROWS))
         low, high = -20.0, 20.0
         for _ in range(50):
@@ -91,14 +92,14 @@ class Planted:
 
 
 def best_auc(probabilities: npt.ArrayLike) -> float:
-    """The AUC to be expected of the best possible ranking, by the true probabilities themselves.
+    """Returns the expected AUC of the best possible ranking, that by the true probabilities.
 
     With labels drawn independently, P(row i is a click and row j is not) = p_i (1 - p_j) for i != j, so
 
         sum over i != j of p_i (1 - p_j) ([p_i > p_j] + [p_i = p_j] / 2)  /  sum over i != j of p_i (1 - p_j)
 
-    is the expected number of rightly ordered pairs over the expected number of pairs. No other ranking of
-    the rows has more in the numerator, since each pair is ordered the likelier way (Neyman and Pearson's
+    is the expected number of correctly ordered pairs over the expected number of pairs. No other ranking of
+    the rows has a larger numerator, since each pair is in the more likely order (Neyman and Pearson's
     argument).
     """
     p = np.sort(np.asarray(probabilities, dtype=np.float64))

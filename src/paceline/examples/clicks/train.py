@@ -3,13 +3,13 @@
 The job file beside it runs it: `paceline run job.yaml`.
 
 Every replica of the job runs this script: parameter servers, workers and a chief alike. `training.run` reads
-from the environment which one it is, and does that one's part. Without a job it trains by itself:
+from the environment which replica it is, and does its part. Without a job the script trains by itself:
 
     TF_CONFIG='{"cluster": {"worker": ["localhost:0"]}, "task": {"type": "worker", "index": 0}}' \
         python train.py --data clicks-data
 
 To train on your own data, change two things: the features and the model in `model`, and the files that
-`main` hands to `training.run`. What the job file says below `training` needs no change here.
+`main` passes to `training.run`. Settings below `training` in the job file need no change here.
 """
 
 from __future__ import annotations
@@ -24,8 +24,9 @@ from paceline.training import features
 
 
 def model(tables: tuple[int, ...]) -> training.WideAndDeep:
-    """Wide & Deep for tables of these sizes: every id in both parts, crosses of the small last tables in
-    the wide one.
+    """Returns Wide & Deep for tables of these sizes.
+
+    Every id is in both parts; crosses of the small last tables are in the wide part.
     """
     ids = tuple(features.Identity(f"c{f + 1}", rows) for f, rows in enumerate(tables))
     last = ids[-6:]
@@ -40,7 +41,7 @@ def model(tables: tuple[int, ...]) -> training.WideAndDeep:
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Trains this replica's part and says how near the chief came to the best possible AUC."""
+    """Trains this replica's part, and prints how close the chief came to the best possible AUC."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument(
         "--data", type=Path, default=Path("clicks-data"), help="folder of click data; it is made if need be"

@@ -1,6 +1,6 @@
-"""Hears what a script asks of TensorFlow beside its steps: settings that make a job slow or let it hang.
+"""Records settings outside the steps that make a job slow or let it hang.
 
-Each is a fact with a name and a value. Nothing is done in a step.
+Each setting is a fact with a name and a value. Nothing is done in a step.
 """
 
 from __future__ import absolute_import
@@ -24,11 +24,11 @@ _SYNCHRONOUS = ("self", "opt", "replicas_to_aggregate", "total_num_replicas")
 
 
 class AskWatch(object):
-    """Wraps what is called once with a setting: sessions, managers of sessions.
+    """Wraps code that is called once with a setting: sessions, session managers, the synchronous optimizer.
 
     Args:
         reporter: takes the facts.
-        guard: keeps errors from the script.
+        guard: shields the script from errors.
     """
 
     def __init__(self, reporter, guard):
@@ -38,7 +38,7 @@ class AskWatch(object):
 
     def patch_sessions(self, module):
         # type: (ModuleType) -> None
-        """Wrap the making of a session, whose configuration is the script's."""
+        """Wrap the constructor of sessions, which takes the script's configuration."""
         base = module.BaseSession
         original = base.__init__
         signatures.check(original, _SESSION)
@@ -55,13 +55,13 @@ class AskWatch(object):
         # type: (Any, Any) -> None
         if config is not None and config.log_device_placement:
             self._reporter.state("log_device_placement", True)
-        if target:  # Else the session is of this process alone, and asks nothing of others.
+        if target:  # Otherwise the session is local to this process and contacts no other task.
             has_filters = config is not None and len(config.device_filters) > 0
             self._reporter.state("device_filters", has_filters)
 
     def patch_managers(self, module):
         # type: (ModuleType) -> None
-        """Wrap what waits until the chief has made the variables, and asks for that now and then."""
+        """Wrap the session manager's wait for the chief's variables, for which it checks periodically."""
         manager = module.SessionManager
         begin, wait = manager.__init__, manager.wait_for_session
         signatures.check(begin, _MANAGER)
@@ -80,7 +80,7 @@ class AskWatch(object):
 
     def _note_manager(self, manager):
         # type: (Any) -> None
-        """Report that a worker waits from now on, and how long it sleeps between two looks."""
+        """Report that a worker starts to wait, and how long it sleeps between two checks."""
         self._reporter.state("recovery_wait_seconds", float(manager._recovery_wait_secs))
 
     def _note_wait(self, begun):

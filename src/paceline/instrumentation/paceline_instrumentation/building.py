@@ -1,4 +1,4 @@
-"""Hears what a script tells TensorFlow while it builds its graph: gradients of losses, the last step."""
+"""Records what a script gives TensorFlow while it builds its graph: gradients of losses, the last step."""
 
 from __future__ import absolute_import
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 
 class GraphWatch(object):
-    """Wraps what builds gradients and hooks.
+    """Wraps the functions that build gradients and hooks.
 
     Args:
-        guard: keeps errors from the script.
-        facts: where gradients are noted.
-        steps: where the last step is noted.
+        guard: shields the script from errors.
+        facts: stores the gradients.
+        steps: stores the last step.
     """
 
     def __init__(self, guard, facts, steps):
@@ -32,13 +32,13 @@ class GraphWatch(object):
 
     def patch_gradients(self, module):
         # type: (ModuleType) -> None
-        """Wrap what all computing of gradients of a graph goes through, from TensorFlow 1.13 on."""
+        """Wrap the function that computes all gradients of graphs, from TensorFlow 1.13 on."""
         signatures.check(module._GradientsHelper, ("ys", "xs"))
         module._GradientsHelper = self._wrapped(module._GradientsHelper)  # type: ignore[attr-defined]
 
     def patch_old_gradients(self, module):
         # type: (ModuleType) -> None
-        """Wrap the same where it was before that: in ``gradients_impl``, by this name or as ``gradients``."""
+        """Wrap that function in older versions: in ``gradients_impl``, by this name or as ``gradients``."""
         if "gradients_util" in vars(module):
             return
         name = "_GradientsHelper" if hasattr(module, "_GradientsHelper") else "gradients"
@@ -58,12 +58,12 @@ class GraphWatch(object):
 
     def _note(self, ys, xs, found):
         # type: (List[Any], List[Any], Sequence[Any]) -> None
-        """Note the gradients of the first of some losses.
+        """Store the gradients of the first of some losses.
 
         Args:
             ys: the losses.
-            xs: what the gradients are with respect to: variables, or what stands for them in the graph.
-            found: the gradients, in that order; None: a loss does not depend on it.
+            xs: the variables, or their stand-ins in the graph, that the gradients are with respect to.
+            found: the gradients, in that order; None: a loss does not depend on a variable.
         """
         loss = ys[0]
         if not hasattr(loss, "graph"):
@@ -75,7 +75,7 @@ class GraphWatch(object):
 
     def patch_hooks(self, module):
         # type: (ModuleType) -> None
-        """Wrap the hook that says after which step training ends."""
+        """Wrap the hook that knows after which step training ends."""
         hook = module.StopAtStepHook
         original = hook.__init__
         signatures.check(original, ("self", "num_steps", "last_step"))

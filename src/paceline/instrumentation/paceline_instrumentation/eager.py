@@ -1,8 +1,8 @@
-"""Sees the steps of scripts of TensorFlow 2: ``Model.fit``, coordinators, loops around a ``tf.function``.
+"""Watches the steps of TensorFlow 2 scripts: ``Model.fit``, coordinators, loops around a ``tf.function``.
 
-All of them have an optimizer that counts its steps in a variable, ``iterations``. So nothing is counted in a
-step: a thread reads that variable once a second. A coordinator trains with the workers of a cluster, and what
-each of them did follows from the closures that it has finished.
+All of them have an optimizer that counts its steps in a variable, ``iterations``. So nothing is counted
+within a step: a thread reads the variable once a second. A coordinator trains with the workers of a cluster;
+the closures that each worker has finished show what it did.
 """
 
 from __future__ import absolute_import
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from .traces import TraceWatch
 
 clock = stepping.clock
-#: What Keras takes for the size of a batch of arrays.
+#: Keras' default batch size for arrays.
 KERAS_BATCH = 32
-#: So long the end of the process waits for a report that is under way.
+#: How long the end of the process waits for a report in progress.
 _LAST_SECONDS = 5.0
-#: Datasets are made of each other; so many deep the batch is looked for.
+#: Datasets are nested; how deep the search for the batch goes.
 _DEEPEST = 50
 
 
@@ -38,9 +38,9 @@ class EagerWatch(object):
 
     Args:
         reporter: takes the reports.
-        guard: keeps errors from the script.
-        model: is told of the variables.
-        traces: says when the servers of a coordinator are traced.
+        guard: shields the script from errors.
+        model: takes the variables.
+        traces: decides when the servers of a coordinator are traced.
     """
 
     def __init__(self, reporter, guard, model, traces):
@@ -50,7 +50,7 @@ class EagerWatch(object):
         self._model = model
         self._traces = traces
         self._optimizer = None  # type: Optional[weakref.ref[Any]]
-        #: The variable outlives an optimizer that a function of the script has made and left.
+        #: Kept because a function of the script may make the optimizer and drop it.
         self._iterations = None  # type: Any
         self._total = 0
         self._standing = standing.StandWatch(reporter, guard, lambda: self._total)
@@ -59,7 +59,8 @@ class EagerWatch(object):
         self._batch = None  # type: Optional[int]
         self._closures = {}  # type: Dict[int, int]
         self._last = None  # type: Any
-        #: The ``tf.function`` that the script calls in each step, if it does; and what a thread calls now.
+        #: The ``tf.function`` that the script calls in each step, if any; and the function that a thread
+        #: calls now.
         self._function = None  # type: Optional[weakref.ref[Any]]
         self._calling = threading.local()
         self._planned = None  # type: Optional[int]
@@ -99,7 +100,7 @@ class EagerWatch(object):
 
     def patch_functions(self, module):
         # type: (ModuleType) -> None
-        """Wrap calls of a ``tf.function``: of one that trains, what it returns is the loss as a rule."""
+        """Wrap calls of a ``tf.function``: a function that trains usually returns the loss."""
         function = module.Function
         original = function.__call__
         signatures.check(original, ("self",))
@@ -110,7 +111,7 @@ class EagerWatch(object):
             calling = self._calling
             if self._function is not None or getattr(calling, "function", None) is not None:
                 result = original(own, *arguments, **named)
-            else:  # Its first call makes the graph, and then gradients are applied.
+            else:  # During its first call the graph is made, and gradients are applied.
                 calling.function = weakref.ref(own)
                 try:
                     result = original(own, *arguments, **named)
@@ -124,7 +125,7 @@ class EagerWatch(object):
 
     def patch_coordinator(self, module):
         # type: (ModuleType) -> None
-        """Wrap what a worker of a coordinator is given to do."""
+        """Wrap the execution of a coordinator's closures on its workers."""
         closure = module.Closure
         original = closure.execute_on
         signatures.check(original, ("self", "worker"))
@@ -140,7 +141,7 @@ class EagerWatch(object):
 
     def _note_closure(self, closure, worker):
         # type: (Any, Any) -> None
-        """Count what a worker has done, and keep its result, unless the script has dropped it."""
+        """Count a worker's finished closure, and keep its result unless the script has dropped it."""
         self._closures[worker.worker_index] = self._closures.get(worker.worker_index, 0) + 1
         if hasattr(closure, "_output_remote_value_ref"):
             kept = closure._output_remote_value_ref
@@ -152,7 +153,7 @@ class EagerWatch(object):
 
     def patch_datasets(self, module):
         # type: (ModuleType) -> None
-        """Wrap what makes batches of a dataset, from 1.13 on; before that the graph says their size."""
+        """Wrap ``Dataset.batch``, from 1.13 on; before that the graph shows the batch size."""
         dataset = getattr(module, "DatasetV2", None)
         if dataset is None:
             return
@@ -170,7 +171,7 @@ class EagerWatch(object):
 
     def patch_fit(self, module):
         # type: (ModuleType) -> None
-        """Wrap ``Model.fit``, or what a trainer of Keras 3 has of it."""
+        """Wrap ``Model.fit``, or the ``fit`` of a Keras 3 trainer."""
         owner = module.Model if hasattr(module, "Model") else module.TensorFlowTrainer
         original = owner.fit
         signatures.check(original, ("self", "x", "y", "batch_size"))
@@ -186,7 +187,7 @@ class EagerWatch(object):
 
     def patch_callbacks(self, module):
         # type: (ModuleType) -> None
-        """Wrap the list of callbacks, which hears of each batch; before 1.13 Keras only has sessions."""
+        """Wrap the list of callbacks, which hears of each batch; before 1.13 Keras has only sessions."""
         callbacks = getattr(module, "CallbackList", None)
         if callbacks is None or not hasattr(callbacks, "on_train_batch_end"):
             return
@@ -207,7 +208,7 @@ class EagerWatch(object):
 
         callbacks.on_train_batch_end = on_train_batch_end
         callbacks.on_train_begin = on_train_begin
-        if hasattr(callbacks, "_call_batch_hook"):  # Before 2.2 ``fit`` calls it without the other.
+        if hasattr(callbacks, "_call_batch_hook"):  # Before 2.2 ``fit`` calls only this method.
             signatures.check(callbacks._call_batch_hook, ("self", "mode", "hook", "batch", "logs"))
             callbacks._call_batch_hook = self._hooked(callbacks._call_batch_hook)
 
@@ -224,7 +225,7 @@ class EagerWatch(object):
 
     def _note_plan(self, callbacks):
         # type: (Any) -> None
-        """Note how many steps ``fit`` is to make, if its callbacks are told."""
+        """Note how many steps ``fit`` is to make, if its callbacks know."""
         epochs, steps = (callbacks.params or {}).get("epochs"), (callbacks.params or {}).get("steps")
         self._planned = epochs * steps if epochs and steps else None
 
@@ -232,7 +233,7 @@ class EagerWatch(object):
 
     def _begin(self, optimizer, pairs):
         # type: (Any, List[Tuple[Any, Any]]) -> None
-        """Report the steps of an optimizer from now on, unless it belongs to a graph."""
+        """Start to report the steps of an optimizer, unless it belongs to a graph."""
         framework = sys.modules.get("tensorflow.python.framework.ops") or sys.modules.get(
             "tensorflow_core.python.framework.ops"
         )
@@ -251,7 +252,7 @@ class EagerWatch(object):
             thread = threading.Thread(target=self._follow, name="paceline reports", daemon=True)
             atexit.register(self._end, thread)
             thread.start()
-            # Of a coordinator other threads hand out what is done; the main one waits for them.
+            # A coordinator's other threads hand out the work; the main thread waits for them.
             self._guard(self._standing.start, threading.main_thread().ident)
 
     def _described(self):
@@ -261,7 +262,7 @@ class EagerWatch(object):
 
     def _examples_of_a_step(self):
         # type: () -> Optional[int]
-        """Return how many examples a step has; None: it is not known, or there are several sizes."""
+        """Return how many examples a step has; None: unknown, or there are several sizes."""
         return self._batch or (max(self._batches) if len(self._batches) == 1 else None)
 
     def _end(self, thread):
@@ -271,7 +272,7 @@ class EagerWatch(object):
 
     def _follow(self):
         # type: () -> None
-        """Report once a second what was done, until the process ends."""
+        """Report once a second which steps were made, until the process ends."""
         since, done, closures = clock(), self._guard(self._done), dict(self._closures)
         is_over = False
         while not is_over and not self._guard.is_broken:
@@ -298,7 +299,7 @@ class EagerWatch(object):
 
     def _report(self, total, steps, seconds, closures):
         # type: (int, int, float, Dict[int, int]) -> None
-        """Report steps: of this process, or of the workers that have made them for it."""
+        """Report the steps of this process, or of the workers that made them for it."""
         batch = self._examples_of_a_step()
         loss = _loss(self._last)
         finished = float(sum(closures.values()))
@@ -320,14 +321,14 @@ class EagerWatch(object):
 
 def _differences(before, after):
     # type: (Dict[int, int], Dict[int, int]) -> Dict[int, int]
-    """Return what was counted between two moments, where there was anything."""
+    """Return the rises of counts between two moments, without zeros."""
     found = {index: count - before.get(index, 0) for index, count in after.items()}
     return {index: count for index, count in found.items() if count > 0}
 
 
 def _loss(last):
     # type: (Any) -> Optional[float]
-    """Return the loss in what a step gave: it is a number, or a dictionary has it; None: there is none."""
+    """Return the loss from a step's result, a number or a dictionary; None: there is none."""
     value = last.fetch() if hasattr(last, "fetch") else last
     if isinstance(value, dict):
         value = value.get("loss")
@@ -341,7 +342,7 @@ def _loss(last):
 
 def _batch_of(data, batch_size):
     # type: (Any, Any) -> Optional[int]
-    """Return how many examples a batch has that ``fit`` takes; None: it is not known."""
+    """Return how many examples the batches of ``fit`` have; None: unknown."""
     if isinstance(batch_size, int):
         return batch_size
     for _ in range(_DEEPEST):

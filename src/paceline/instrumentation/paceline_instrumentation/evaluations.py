@@ -1,6 +1,6 @@
-"""Hears how good the script finds its model, on data that it does not train on.
+"""Reports how well the script's model does on data that it does not train on.
 
-Estimators and ``tf.contrib.training`` evaluate by one function; Keras tells its callbacks.
+Estimators and ``tf.contrib.training`` evaluate through one function; Keras notifies its callbacks.
 """
 
 from __future__ import absolute_import
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .guarding import Guard
     from .reporting import Reporter
 
-#: What scripts and heads of Estimators call what a report has; Keras numbers the metrics of later models.
+#: The names that scripts and Estimator heads use for a report's metrics; Keras numbers those of later models.
 _NAMES = {
     "auc": re.compile(r"auc(_\d+)?$"),
     "accuracy": re.compile(r"(acc|accuracy|(binary|categorical|sparse_categorical)_accuracy)(_\d+)?$"),
@@ -27,11 +27,11 @@ _VALIDATION = "val_"
 
 
 class EvaluationWatch(object):
-    """Wraps what evaluates, and reports what comes of it.
+    """Wraps the functions that evaluate, and reports their results.
 
     Args:
         reporter: takes the reports.
-        guard: keeps errors from the script.
+        guard: shields the script from errors.
     """
 
     def __init__(self, reporter, guard):
@@ -42,7 +42,7 @@ class EvaluationWatch(object):
 
     def patch_evaluations(self, module):
         # type: (ModuleType) -> None
-        """Wrap what evaluates a checkpoint once, by a session."""
+        """Wrap the function that evaluates a checkpoint once, in a session."""
         original = module._evaluate_once
         signatures.check(original, ("checkpoint_path",))
 
@@ -57,7 +57,7 @@ class EvaluationWatch(object):
 
     def patch_callbacks(self, module):
         # type: (ModuleType) -> None
-        """Wrap the list of callbacks of Keras, which hears of evaluations, from 1.13 on, and of epochs."""
+        """Wrap Keras' list of callbacks, which is notified of evaluations, from 1.13 on, and of epochs."""
         callbacks = getattr(module, "CallbackList", None)
         if callbacks is None or not hasattr(callbacks, "on_test_end"):
             return
@@ -83,11 +83,11 @@ class EvaluationWatch(object):
 
     def _note_results(self, results):
         # type: (Any) -> None
-        """Report what an Estimator, or a script of that style, has found out of a checkpoint."""
+        """Report the results of an Estimator's evaluation, or of a script that evaluates in the same way."""
         if not isinstance(results, dict):
             return
         found = measures(results)
-        if found and "average_loss" in results:  # Of a head that classifies it is the mean cross entropy.
+        if found and "average_loss" in results:  # For a classification head this is the mean cross entropy.
             found.setdefault("log_loss", number(results["average_loss"]))
         self._report(found, number(results.get("global_step")))
 
@@ -100,7 +100,7 @@ class EvaluationWatch(object):
 
     def _note_epoch(self, callbacks, logs):
         # type: (Any, Optional[Mapping[str, Any]]) -> None
-        """Report the validation after an epoch where its end has not been told of."""
+        """Report the validation after an epoch, unless Keras notifies callbacks of the end of evaluations."""
         size = len(_VALIDATION)
         validated = {
             name[size:]: value for name, value in (logs or {}).items() if name.startswith(_VALIDATION)
@@ -127,7 +127,7 @@ class EvaluationWatch(object):
 
 def measures(results):
     # type: (Mapping[str, Any]) -> Dict[str, Optional[float]]
-    """Return what a report of an evaluation has, out of what a script calls as it likes."""
+    """Return the metrics of an evaluation report, found among the names that the script uses."""
     found = {}  # type: Dict[str, Optional[float]]
     for measure, pattern in _NAMES.items():
         names = sorted(str(name) for name in results if pattern.match(str(name)))
@@ -138,7 +138,7 @@ def measures(results):
 
 def is_cross_entropy(model):
     # type: (Any) -> bool
-    """Whether the loss of a model of Keras is the mean cross entropy, and nothing is added to it."""
+    """Return whether a Keras model's loss is the mean cross entropy, with nothing added to it."""
     loss = getattr(model, "loss", None)
     name = loss if isinstance(loss, str) else getattr(loss, "name", None) or getattr(loss, "__name__", "")
     return "crossentropy" in str(name).lower().replace("_", "") and not getattr(model, "losses", None)
@@ -146,7 +146,7 @@ def is_cross_entropy(model):
 
 def number(value):
     # type: (Any) -> Optional[float]
-    """Return a number as a script or TensorFlow has it; None: it is none."""
+    """Return a value of the script or of TensorFlow as a float; None: it is no number."""
     if hasattr(value, "fetch"):
         value = value.fetch()
     if hasattr(value, "numpy"):

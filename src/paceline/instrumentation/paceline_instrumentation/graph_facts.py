@@ -1,4 +1,4 @@
-"""What a graph that trains says of how its script was written; it is looked at once."""
+"""Derives facts about a script from the graph that it trains; a graph is inspected once."""
 
 from __future__ import absolute_import
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
     from .reporting import Reporter
 
-#: A table with fewer rows is multiplied as fast as it is looked up.
+#: For a table with fewer rows, multiplying is as fast as a lookup.
 MOST_ROWS = 10000
 _NEXT = "IteratorGetNext"
 _PREFETCH = "PrefetchDataset"
-#: Between ids made one-hot and the multiplication: shapes, types, the sum over several ids of an example.
+#: Operations between the one-hot ids and the multiplication: shapes, types, the sum over an example's ids.
 _KEPT = ("Reshape", "Cast", "Identity", "Squeeze", "Sum", "ExpandDims", "Mul")
 _MULTIPLY = ("MatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
@@ -29,7 +29,7 @@ def note(reporter, graph, needed, facts):
         reporter: takes the facts.
         graph: the graph.
         needed: the operations of a step, by name.
-        facts: which gradients were computed in it.
+        facts: the gradients that were computed in the graph.
     """
     step = graphs.global_step(graph)
     if step is not None and step.op.device:
@@ -44,7 +44,7 @@ def note(reporter, graph, needed, facts):
 
 def prefetches(graph, needed):
     # type: (Any, graphs.Operations) -> Optional[bool]
-    """Whether batches are made ahead; None: they come from elsewhere, or TensorFlow sees to it by itself."""
+    """Return whether batches are prefetched; None: no iterator makes them, or TensorFlow does so itself."""
     if not any(each.type == _NEXT for each in needed.values()) or _is_injected():
         return None
     return any(kind.startswith(_PREFETCH) for kind in _kinds(graph))
@@ -52,14 +52,14 @@ def prefetches(graph, needed):
 
 def _is_injected():
     # type: () -> bool
-    """Whether this TensorFlow puts the prefetching in where it is missing: it has an option not to."""
+    """Return whether this TensorFlow adds missing prefetching: then it has an option to turn that off."""
     options = sys.modules.get("tensorflow.python.data.ops.options")
     return hasattr(getattr(options, "OptimizationOptions", None), "inject_prefetch")
 
 
 def _kinds(graph):
     # type: (Any) -> Iterator[str]
-    """Yield the types of operations of a graph and of its functions, in which some pipelines are."""
+    """Yield the operation types of a graph and of its functions, which contain some input pipelines."""
     for operation in graph.get_operations():
         yield operation.type
     for function in getattr(graph, "_functions", {}).values():
@@ -70,9 +70,9 @@ def _kinds(graph):
 
 def multiplied_table(graph, needed, facts):
     # type: (Any, graphs.Operations, graphs.Facts) -> Optional[str]
-    """Return the largest table that ids made one-hot are multiplied with; None: there is none so large.
+    """Return the largest table that one-hot ids are multiplied with; None: there is no table of that size.
 
-    Its gradient has all rows, though a batch needs few.
+    The table's gradient has all rows, although a batch needs few.
     """
     dense = set()  # type: Set[str]
     for gradients in facts.gradients(graph):
@@ -94,7 +94,7 @@ def multiplied_table(graph, needed, facts):
 
 def _source(operation, passed):
     # type: (Any, Iterable[str]) -> Any
-    """Return what an operation gets its first value from, past those that only hand it on."""
+    """Return the operation that produces an operation's first input, skipping those that only pass it on."""
     while operation.type in passed and operation.inputs:
         operation = operation.inputs[0].op
     return operation

@@ -1,8 +1,8 @@
-"""What a run of a graph does: whether it trains, and where its loss, global step and batch are to be found.
+"""Analyzes a run of a graph: whether it trains, and where its loss, global step and batch are.
 
-A run trains when a variable is updated among the operations that it needs, and, where the script computed
-gradients, some of these are among them as well. So neither an evaluation, nor a queue that is filled, nor the
-other half of a pair of networks (where the global step is another run's) is a step.
+A run trains if the operations that it needs include the update of a variable and, if the script computed
+gradients, some of these gradients. So an evaluation is no step, nor is filling a queue, nor the other half of
+a pair of networks (where the global step belongs to another run).
 """
 
 from __future__ import absolute_import
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Operations = Dict[str, Any]
 
-#: Operations that change a variable as optimizers do.
+#: Operations that change a variable in the way optimizers do.
 UPDATES = re.compile(
     r"^(Resource)?(Sparse)?Apply[A-Z]|^(Resource)?Scatter(Nd)?(Add|Sub|Update|Mul|Div|Max|Min)(NonAliasing)?$"
     r"|^Assign(Add|Sub)?(VariableOp)?$|Accumulator(Apply|Set)"
@@ -24,19 +24,19 @@ UPDATES = re.compile(
 #: Operations whose outputs are a batch, or a part of it.
 _INPUTS = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$|^(Parse(Single)?Example|Batch)")
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
-#: To read a variable changes nothing.
+#: Reading a variable changes nothing.
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp", "ResourceGather")
 _STEP = "global_step"
 _COUNTS = ("AssignAdd", "AssignAddVariableOp")
 
 
 class Gradients(object):
-    """Gradients that a script has asked for.
+    """Gradients that a script has computed.
 
     Attributes:
-        loss: the name of the tensor that they are of.
-        names: of the operations that make them.
-        sparse: whether only some rows have one, by the name of the variable's operation.
+        loss: the name of the tensor whose gradients they are.
+        names: the names of the operations that make them.
+        sparse: whether only some rows have a gradient, by the name of the variable's operation.
     """
 
     def __init__(self, loss, names, sparse):
@@ -47,7 +47,7 @@ class Gradients(object):
 
 
 class Facts(object):
-    """What a script has told TensorFlow while it built its graphs; graphs are known weakly."""
+    """What is known of the graphs that a script has built; graphs are referenced weakly."""
 
     def __init__(self):
         # type: () -> None
@@ -61,17 +61,17 @@ class Facts(object):
 
     def gradients(self, graph):
         # type: (Any) -> List[Gradients]
-        """Return what gradients a graph computes, the first ones first."""
+        """Return the gradients that a graph computes, oldest first."""
         return self._gradients.get(graph, [])
 
     def note_counting(self, graph):
         # type: (Any) -> None
-        """Note that a run of a graph counts the global step."""
+        """Note that a run of a graph increments the global step."""
         self._counting.add(graph)
 
     def counts_steps(self, graph):
         # type: (Any) -> bool
-        """Say whether a run of a graph that was seen counts the global step."""
+        """Return whether a known run of a graph increments the global step."""
         return graph in self._counting
 
 
@@ -79,16 +79,17 @@ class TrainingRun(object):
     """A run that makes a step.
 
     Args:
-        graph: its graph, which is not kept alive by this.
+        graph: its graph, which this object does not keep alive.
         needed: the operations that the run needs, by name.
-        tensors: what can be fetched with it: ``step``, ``loss``, and ``rows``, which has one for each
-        example. batch: how many examples a step takes, where shapes say it.
+        tensors: tensors that can be fetched with it: ``step``, ``loss``, and ``rows``, which has one row for
+            each example.
+        batch: how many examples a step takes, if shapes show it.
         is_fed: whether the script makes the batch itself and feeds it.
 
     Attributes:
         graph: returns the graph; None: it is gone.
-        first: the identity of what it has first, if each run that has it first makes a step; 0: such a run
-        may make none; None: that was not looked into.
+        first: the identity of the run's first item, if every run that begins with it makes a step; 0: such a
+            run may make none; None: not yet analyzed.
     """
 
     def __init__(self, graph, needed, tensors, batch, is_fed):
@@ -106,10 +107,10 @@ class TrainingRun(object):
 
     def allows(self, tensor):
         # type: (Any) -> bool
-        """Whether a tensor can be fetched with the run without it doing anything that it did not do before.
+        """Return whether fetching a tensor with the run causes nothing that the run would not do anyway.
 
-        What draws a random number, or takes a batch, must be needed by the run itself, and so must what is
-        fed.
+        The run itself must need every operation that draws a random number or takes a batch, and every
+        placeholder.
         """
         graph = self.graph()
         return (
@@ -122,18 +123,18 @@ class TrainingRun(object):
 
     def tensors(self):
         # type: () -> List[Any]
-        """Return what is fetched with a step whose report is due."""
+        """Return the tensors to fetch with a step whose report is due."""
         graph = self.graph()
         return [] if graph is None else [graph.get_tensor_by_name(name) for name in self._names.values()]
 
     def step_alone(self):
         # type: () -> List[Any]
-        """Return the global step of those, if there is one."""
+        """Return only the global step of these tensors, if there is one."""
         return [each for each in self.tensors() if each.name == self._names.get("step")]
 
     def described(self):
         # type: () -> str
-        """Say what is seen of it."""
+        """Return in words which tensors of the run are known."""
         names = self._names
         batch = "fed" if self.is_fed else "of %d examples" % self._batch if self._batch else None
         return "loss: %s; global step: %s; batch: %s" % (
@@ -144,11 +145,11 @@ class TrainingRun(object):
 
     def read(self, by_name, feeds):
         # type: (Mapping[str, Any], Mapping[Any, Any]) -> Dict[str, Any]
-        """Return what a report says: ``step``, ``loss`` and ``batch``, the number of examples.
+        """Return the values for a report: ``step``, ``loss`` and ``batch``, the number of examples.
 
         Args:
-            by_name: what was fetched with a step, by the names of tensors.
-            feeds: the arrays that the step was given.
+            by_name: the values fetched with a step, by the names of tensors.
+            feeds: the arrays that the step was fed.
         """
         loss, step, rows = (by_name.get(self._names.get(name, "")) for name in ("loss", "step", "rows"))
         batch = self._batch
@@ -165,18 +166,18 @@ class TrainingRun(object):
 
 def is_stateful(operation):
     # type: (Any) -> bool
-    """Whether it matters that an operation is run: it is fed, draws numbers or changes something."""
+    """Return whether running an operation matters: it is fed, draws numbers or changes something."""
     if operation.type in PLACEHOLDERS:
         return True
     if operation.type in _VARIABLES:
         return False
-    definition = operation.op_def  # Some operations of TensorFlow before 1.5 do not say theirs.
+    definition = operation.op_def  # Before 1.5 some TensorFlow operations have no definition.
     return definition is None or definition.is_stateful or UPDATES.search(operation.type) is not None
 
 
 def ancestors(operations):
     # type: (Iterable[Any]) -> Operations
-    """Return all operations that some need, themselves included, by name."""
+    """Return the given operations and all operations that they need, by name."""
     found = {}  # type: Operations
     left = list(operations)
     while left:
@@ -218,7 +219,7 @@ def training_run(graph, targets, fetches, facts):
 
 def global_step(graph):
     # type: (Any) -> Any
-    """Return the variable that counts steps, found as TensorFlow itself does; None: there is none."""
+    """Return the variable that counts steps, found as TensorFlow finds it; None: there is none."""
     marked = graph.get_collection(_STEP)
     if marked:
         return marked[0]
@@ -227,7 +228,7 @@ def global_step(graph):
 
 def _value(variable):
     # type: (Any) -> Any
-    """Return the tensor that a variable's own graph reads it by; nothing is added to the graph for it."""
+    """Return the tensor by which the graph already reads a variable; nothing is added to the graph."""
     for name in ("_graph_element", "_snapshot", "_variable"):
         found = getattr(variable, name, None)
         if found is not None:
@@ -237,7 +238,7 @@ def _value(variable):
 
 def _batch(inputs):
     # type: (Iterable[Any]) -> Tuple[Optional[int], Any]
-    """Return how many examples a batch has, where shapes say it; else a tensor that has a row for each."""
+    """Return how many examples a batch has, if shapes show it; else a tensor with one row per example."""
     outputs = [tensor for each in inputs for tensor in each.outputs if tensor.shape.ndims]
     sizes = [tensor.shape.as_list()[0] for tensor in outputs]
     known = [size for size in sizes if size]

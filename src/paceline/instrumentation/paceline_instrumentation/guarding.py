@@ -1,4 +1,4 @@
-"""Keeps the instrumentation's own errors from the script, and ends it when there are too many."""
+"""Shields the script from the instrumentation's own errors; after too many, the instrumentation stops."""
 
 from __future__ import absolute_import
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: After so many errors of its own nothing is looked at any more.
+#: After this many errors of its own, the instrumentation stops.
 MOST_ERRORS = 5
 
 
@@ -20,10 +20,10 @@ class Guard(object):
     """Calls the instrumentation's own code, never the script's.
 
     Args:
-        reporter: is told of each error.
+        reporter: records each error.
 
     Attributes:
-        is_broken: whether there were too many errors; who is called at each step asks for it.
+        is_broken: whether there were too many errors; code that runs in each step checks it.
     """
 
     def __init__(self, reporter):
@@ -34,7 +34,7 @@ class Guard(object):
 
     def __call__(self, action, *arguments):
         # type: (Callable[..., T], *Any) -> Optional[T]
-        """Return what an action returns; None if it raised, or there were too many errors."""
+        """Return what an action returns; None if it raised, or if there were too many errors."""
         if self.is_broken:
             return None
         try:

@@ -1,6 +1,6 @@
-"""Sees where a script's batches come from: what it feeds, what it reads, what its own Python takes for that.
+"""Measures where a script's batches come from: bytes it feeds, bytes it reads, CPU time of its own Python.
 
-Once a second, with a report; nothing in a step.
+This happens once a second, with a report; nothing is measured in other steps.
 """
 
 from __future__ import absolute_import
@@ -21,11 +21,11 @@ _READ = re.compile(r"^rchar: (\d+)$", re.MULTILINE)
 
 
 class InputWatch(object):
-    """Compares reports of a thread that makes its batches between its steps.
+    """Compares consecutive reports of a thread that makes its batches between its steps.
 
     Args:
         reporter: takes the facts.
-        steps: says how many steps there were meanwhile.
+        steps: knows how many steps were made in between.
     """
 
     def __init__(self, reporter, steps):
@@ -37,7 +37,7 @@ class InputWatch(object):
 
     def note(self, fed):
         # type: (Mapping[str, Any]) -> None
-        """Note what the step was fed whose report is made; nothing where several threads make steps.
+        """Note what a reported step was fed; nothing is noted if several threads make steps.
 
         Args:
             fed: arrays, by the names of tensors.
@@ -60,10 +60,10 @@ class InputWatch(object):
 
 
 class _Moment(object):
-    """What the clocks and counters say of this thread and this process now.
+    """The clocks and counters of this thread and this process at one moment.
 
     Attributes:
-        read_bytes: by system calls that read: of files and pipes, not of sockets; None: not known.
+        read_bytes: bytes read by system calls from files and pipes, not from sockets; None: unknown.
     """
 
     def __init__(self, steps):

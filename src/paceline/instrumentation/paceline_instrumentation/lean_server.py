@@ -1,8 +1,8 @@
-"""TensorFlow's server without TensorFlow's Python: run as a script in place of a parameter server's process.
+"""TensorFlow's server without TensorFlow's Python: a script that replaces a parameter server's process.
 
-A parameter server computes in C++ alone. The Python package takes 60 to 210 MB more beside it, in every one
-of them, for nothing. So this calls the C functions that the package itself calls, and imports only the
-standard library. Source: `TF_NewServer`, `TF_ServerStart` and `TF_ServerJoin` in tensorflow/c/c_api.h.
+A parameter server computes in C++ alone. The Python package would take 60 to 210 MB more in each server, for
+nothing. So this script calls the C functions that the package itself calls, and imports only the standard
+library. Source: `TF_NewServer`, `TF_ServerStart` and `TF_ServerJoin` in tensorflow/c/c_api.h.
 """
 
 from __future__ import absolute_import
@@ -16,32 +16,32 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import List
 
-#: An old TensorFlow, as 1.12, makes servers in Python alone.
+#: An old TensorFlow, such as 1.12, has no C function that makes a server.
 NEW_SERVER = "TF_NewServer"
 
 
 def command(library, definition):
     # type: (str, int) -> List[str]
-    """Return the command of a process that serves for ever.
+    """Return the command of a process that serves forever.
 
     Args:
-        library: path of the library that has TensorFlow's C functions.
-        definition: an inherited file descriptor: a serialised `tensorflow.ServerDef`, from where it stands.
+        library: the path of the library that has TensorFlow's C functions.
+        definition: an inherited file descriptor, positioned at a serialized `tensorflow.ServerDef`.
     """
-    # -I -S: it imports the standard library alone, whatever the environment says.
+    # -I -S: the process imports only the standard library, whatever the environment says.
     return [sys.executable, "-I", "-S", __file__, library, str(definition)]
 
 
 def serve(library, definition):
     # type: (str, bytes) -> None
-    """Serve for ever.
+    """Serve forever.
 
     Args:
-        library: path of the library that has TensorFlow's C functions.
-        definition: a serialised `tensorflow.ServerDef`.
+        library: the path of the library that has TensorFlow's C functions.
+        definition: a serialized `tensorflow.ServerDef`.
 
     Raises:
-        SystemExit: the server cannot start; with TensorFlow's reason.
+        SystemExit: the server cannot start; the message has TensorFlow's reason.
     """
     c_api = ctypes.CDLL(library)
     for name, result, arguments in (
@@ -70,6 +70,6 @@ def serve(library, definition):
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler never gets its turn
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Python's own handler would never run
     with os.fdopen(int(sys.argv[2]), "rb") as file:
         serve(sys.argv[1], file.read())

@@ -1,6 +1,6 @@
-"""Acts right after a module was executed, whatever code imports it and whenever that is.
+"""Runs actions right after a module was executed, whatever imports it and whenever.
 
-Every Python of a replica loads this, so it imports nothing that Python has not loaded by itself.
+Every Python process of a replica loads this module, so it imports nothing that Python has not loaded already.
 """
 
 from __future__ import absolute_import
@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
 
 class ModuleWatch(object):
-    """A finder that waits for modules of exact names. When all have come, or it is told to end, it leaves
-    ``sys.meta_path``.
+    """A finder that waits for modules of given names.
 
-    The loader of a module that is waited for stands in for the original one until it executes the module:
-    then the module has its own loader and spec, as if nothing had been there.
+    It leaves ``sys.meta_path`` when all modules have come, or on ``end``.
+
+    The loader of an awaited module is replaced until it executes the module; then the module gets its
+    original loader and spec, as if nothing had been there.
     """
 
     def __init__(self):
@@ -29,7 +30,7 @@ class ModuleWatch(object):
 
     def when_loaded(self, name, action):
         # type: (str, Action) -> None
-        """Call an action with a module after it was executed; at once if it was already."""
+        """Call an action with a module after it was executed; at once if it is already loaded."""
         if name in sys.modules:
             _guarded(action, sys.modules[name])
             return
@@ -39,14 +40,14 @@ class ModuleWatch(object):
 
     def end(self):
         # type: () -> None
-        """Wait for nothing any more."""
+        """Stop waiting."""
         self._actions.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
     def find_spec(self, fullname, path=None, target=None):
         # type: (str, Optional[Sequence[str]], Optional[ModuleType]) -> Any
-        """Return the spec that the other finders give, with a loader that calls the actions."""
+        """Return the spec that the other finders give, with a loader that runs the actions."""
         if fullname not in self._actions:
             return None
         spec = next(filter(None, (self._asked(each, fullname, path, target) for each in sys.meta_path)), None)
@@ -72,7 +73,7 @@ class ModuleWatch(object):
 
 def _guarded(action, module):
     # type: (Action, ModuleType) -> None
-    """Call an action; what goes wrong with it is no concern of the import."""
+    """Call an action; its errors must not affect the import."""
     try:  # noqa: SIM105 - contextlib would be loaded for it
         action(module)
     except Exception:  # noqa: BLE001 - the edge between the script and what looks at it
@@ -80,7 +81,7 @@ def _guarded(action, module):
 
 
 class _Loader(object):
-    """Stands in for a loader until the module is executed."""
+    """Replaces a loader until the module is executed."""
 
     def __init__(self, loader, loaded):
         # type: (Any, Action) -> None

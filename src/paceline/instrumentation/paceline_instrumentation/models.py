@@ -1,6 +1,7 @@
-"""The variables that a script trains: shapes, where they really are, what updates them, which rows are used.
+"""Describes the variables that a script trains: shapes, actual devices, updates, and which rows are used.
 
-It is written as ``variables.json`` into the run's folder, in the form that ``paceline plan`` reads.
+The description is written as ``variables.json`` into the run's folder, in the form that ``paceline plan``
+reads.
 """
 
 from __future__ import absolute_import
@@ -20,25 +21,25 @@ if TYPE_CHECKING:
 
 #: Operations that look up rows of a variable by their ids.
 _LOOKUPS = ("GatherV2", "Gather", "ResourceGather")
-#: Between a variable and what uses its value.
+#: Operations between a variable and the user of its value.
 PASSED = ("Identity", "ReadVariableOp", "Enter")
-#: Stands for a device where the script gives a variable none: the variable is where the session runs.
+#: Stands for the device of a variable that the script does not place: the variable is where the session runs.
 UNPLACED = "unplaced"
 #: Bytes of a value.
 _SIZES = {"float16": 2, "bfloat16": 2, "float32": 4, "float64": 8}
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp")
-#: Which rows are used is counted over so many batches, in so many equal ranges of rows.
+#: Row use is counted over this many batches, in this many equal ranges of rows.
 BATCHES = 20
 RANGES = 64
-#: Of an optimizer's own work, which looks up rows as well.
+#: Names of an optimizer's own operations, which also look up rows.
 _OWN = re.compile(r"(^|/)(gradients|update|save)(_\d+)?/|/update_")
 
 
 class Model(object):
-    """The model of the graph that trains; the first one, where a script has several.
+    """The model of the graph that trains; if a script has several, the first.
 
     Args:
-        path: of the file to write; None: another replica does.
+        path: the file to write; None: another replica writes it.
     """
 
     def __init__(self, path):
@@ -51,7 +52,7 @@ class Model(object):
 
     def describe(self, graph, needed, facts):
         # type: (Any, graphs.Operations, graphs.Facts) -> None
-        """Describe the variables of a graph, if none was described yet."""
+        """Describe the variables of a graph, unless variables were already described."""
         if self._path is None or self._variables:
             return
         self._variables = variables(graph, needed, facts)
@@ -60,11 +61,11 @@ class Model(object):
 
     def describe_trained(self, optimizer, pairs):
         # type: (Any, List[Tuple[Any, Any]]) -> None
-        """Describe the variables that an optimizer of Keras changes, if none was described yet.
+        """Describe the variables that a Keras optimizer changes, unless variables were already described.
 
         Args:
-            optimizer: whose variables that are no trained ones are its slots.
-            pairs: gradients and the variables that they are of.
+            optimizer: the optimizer; its variables that are not trained are its slots.
+            pairs: gradients, each with the variable that it belongs to.
         """
         if self._path is None or self._variables:
             return
@@ -74,7 +75,7 @@ class Model(object):
 
     def wanted(self, run):
         # type: (graphs.TrainingRun) -> List[Any]
-        """Return the ids that a step looks up, for as long as they are counted."""
+        """Return the tensors of ids that a step looks up, until enough batches were counted."""
         if self._batches >= BATCHES:
             return []
         graph = run.graph()
@@ -88,7 +89,7 @@ class Model(object):
         """Count the rows that a step has looked up.
 
         Args:
-            by_name: what was fetched with it, by the names of tensors.
+            by_name: the values fetched with the step, by the names of tensors.
         """
         if self._path is None or self._batches >= BATCHES:
             return
@@ -116,12 +117,12 @@ class Model(object):
                 json.dump({"variables": list(self._variables.values())}, file, indent=1)
             os.replace(temporary, self._path)
         except OSError:
-            pass  # The disk is full or the folder read-only: what is seen of steps does not depend on it.
+            pass  # The disk is full or the folder read-only: reports of steps do not need the file.
 
 
 def _remove_left(path):
     # type: (str) -> None
-    """Remove what processes have left that were killed while they wrote a file."""
+    """Remove temporary files of processes that were killed while they wrote a file."""
     folder, name = os.path.split(path)
     for each in os.listdir(folder):
         process = each[len(name) + 1 : -len(".tmp")]
@@ -133,11 +134,11 @@ def _remove_left(path):
 
 
 class Usage(object):
-    """Which rows of a table batches look up.
+    """Counts which rows of a table the batches look up.
 
     Args:
-        rows: how many it has.
-        id_bytes: bytes of an id.
+        rows: how many rows the table has.
+        id_bytes: the size of an id in bytes.
     """
 
     def __init__(self, rows, id_bytes):
@@ -151,8 +152,8 @@ class Usage(object):
 
     def add(self, lookups):
         # type: (Sequence[Tuple[Any, int]]) -> None
-        """Count what a batch looks up: arrays of ids of any shape, each with the row that 0 stands for."""
-        numpy = sys.modules["numpy"]  # Arrays come from it, so it is there.
+        """Count a batch's lookups: arrays of ids of any shape, each with the table row of id 0."""
+        numpy = sys.modules["numpy"]  # Arrays come from numpy, so it is loaded.
         found = numpy.concatenate([ids.ravel().astype("int64") + first_row for ids, first_row in lookups])
         rows = found[(found >= 0) & (found < self._rows)]
         counted = numpy.bincount(rows * len(self._ranges) // self._rows, minlength=len(self._ranges))
@@ -163,9 +164,9 @@ class Usage(object):
 
     def told(self, described):
         # type: (Described) -> Described
-        """Return what a description of the table says of it.
+        """Return the fields that the counts add to the table's description.
 
-        A step sends each id that it looks up, gets its row and sends the row's gradient back.
+        A step sends each id that it looks up, receives the id's row and sends the row's gradient back.
         """
         row_bytes = described["element_bytes"]
         for size in described["shape"][1:]:
@@ -179,11 +180,11 @@ class Usage(object):
 
 
 class Lookup(object):
-    """Rows of a table, or of a part of one, that a step looks up.
+    """A lookup of rows, in a table or in one of its parts, that a step makes.
 
     Args:
         ids: the name of the tensor of ids.
-        first_row: the row of the table that 0 stands for.
+        first_row: the row of the table that id 0 stands for.
     """
 
     def __init__(self, ids, first_row):
@@ -194,7 +195,7 @@ class Lookup(object):
 
 def variables(graph, needed, facts):
     # type: (Any, graphs.Operations, graphs.Facts) -> Dict[str, Described]
-    """Return what is known of each variable that is trained, by name; one that is cut into parts is one."""
+    """Return what is known of each trained variable, by name; a partitioned variable counts as one."""
     sparse = {}  # type: Dict[str, bool]
     for gradients in facts.gradients(graph):
         sparse.update(gradients.sparse)
@@ -236,12 +237,12 @@ def variables(graph, needed, facts):
 
 def trained_variables(optimizer, kept, pairs):
     # type: (str, Sequence[Any], Sequence[Tuple[Any, Any]]) -> Dict[str, Described]
-    """Return what is known of each variable that an optimizer of Keras changes, by name.
+    """Return what is known of each variable that a Keras optimizer changes, by name.
 
     Args:
-        optimizer: the name of its class.
-        kept: the variables that it keeps, its slots among them.
-        pairs: gradients and the variables that they are of.
+        optimizer: the name of the optimizer's class.
+        kept: the optimizer's own variables, including its slots.
+        pairs: gradients, each with the variable that it belongs to.
     """
     found = {}  # type: Dict[str, Described]
     for gradient, variable in pairs:
@@ -270,7 +271,7 @@ def trained_variables(optimizer, kept, pairs):
                 "updates": [optimizer],
             },
         )
-        if described["devices"]:  # Another part: its rows follow those before it.
+        if described["devices"]:  # Another part: its rows follow the earlier parts' rows.
             described["shape"][0] += shape[0]
         described["devices"].append(_device(variable))
     _add_dense_traffic(found)
@@ -279,7 +280,7 @@ def trained_variables(optimizer, kept, pairs):
 
 def _add_dense_traffic(found):
     # type: (Dict[str, Described]) -> None
-    """Note what a variable moves whose gradient is dense: a step pulls all of it, and pushes its gradient."""
+    """Set the traffic of variables with dense gradients: a step pulls and pushes all values."""
     for described in found.values():
         if not described["sparse"]:
             values = 1
@@ -290,7 +291,7 @@ def _add_dense_traffic(found):
 
 def _device(variable):
     # type: (Any) -> str
-    """Return where a variable is, in the form that graphs have: ``/job:ps/task:0``."""
+    """Return where a variable is, in the form that graphs use: ``/job:ps/task:0``."""
     device = getattr(variable, "device", None) or getattr(getattr(variable, "value", None), "device", None)
     parts = [part for part in str(device or "").split("/") if part.startswith(("job:", "task:"))]
     return "/" + "/".join(parts) if parts else UNPLACED
@@ -308,10 +309,10 @@ def _updates(needed):
 
 def first_rows(known):
     # type: (Sequence[Any]) -> Dict[str, Tuple[str, int]]
-    """Return of which table each variable is, and which row of it is its first, by the variable's name.
+    """Return each variable's table and its first row in that table, by the variable's name.
 
     Args:
-        known: variables; one that is cut into columns is left out, too.
+        known: variables; those that are cut along their columns are left out.
     """
     found = {}  # type: Dict[str, Tuple[str, int]]
     for each in known:
@@ -325,12 +326,12 @@ def first_rows(known):
 
 def lookups(needed, described, tables):
     # type: (graphs.Operations, Mapping[str, Described], Mapping[str, Tuple[str, int]]) -> Dict[str, List[Lookup]]
-    """Return what a step looks up in each table, by the table's name.
+    """Return the lookups of a step in each table, by the table's name.
 
     Args:
         needed: the operations of a step.
         described: the variables that are trained.
-        tables: which one each variable belongs to, and its first row there.
+        tables: each variable's table, and its first row in that table.
     """
     found = {}  # type: Dict[str, Dict[Tuple[str, int], Lookup]]
     for name in sorted(needed):

@@ -1,4 +1,4 @@
-"""Which module of TensorFlow is wrapped by what, and what could not be."""
+"""Maps modules of TensorFlow to the code that wraps them, and reports which could not be wrapped."""
 
 from __future__ import absolute_import
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class Instrument(object):
-    """All that looks at the TensorFlow of this process.
+    """Everything that watches the TensorFlow of this process.
 
     Args:
-        environment: of the process as it began.
+        environment: the environment with which the process began.
     """
 
     def __init__(self, environment):
@@ -85,9 +85,9 @@ class Instrument(object):
 
     def patch(self, module, name):
         # type: (ModuleType, str) -> None
-        """Wrap what is looked at in a module, which ``wiring`` calls by a name."""
+        """Wrap the watched functions of a module, given the name that ``wiring`` uses for it."""
         if "paceline.training.reports" in sys.modules:
-            return  # The library reports by itself.
+            return  # The training library reports by itself.
         for patch in self._patches.get(name, ()):
             try:
                 patch(module)
@@ -103,7 +103,7 @@ class Instrument(object):
 
 def _version():
     # type: () -> Optional[str]
-    """Return TensorFlow's version; None: it does not say so yet."""
+    """Return TensorFlow's version; None: it is not known yet."""
     for name in ("tensorflow.python.framework.versions", "tensorflow_core.python.framework.versions"):
         module = sys.modules.get(name)
         if module is not None:
@@ -113,7 +113,7 @@ def _version():
 
 def _variables_path(environment):
     # type: (Mapping[str, str]) -> Optional[str]
-    """Return where the variables are described; None: by another trainer."""
+    """Return where this trainer describes the variables; None: another trainer does."""
     folder = environment.get("PACELINE_RUN_DIR")
     first = (
         environment.get("PACELINE_ROLE") in ("chief", "worker") and environment.get("PACELINE_INDEX") == "0"

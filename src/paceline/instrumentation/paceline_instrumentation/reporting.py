@@ -1,4 +1,4 @@
-"""Lines for the agent: appended to the file that it reads, each in one write, never in the script's way."""
+"""Appends lines to the file that the agent reads: one write each, never failing the script."""
 
 from __future__ import absolute_import
 
@@ -12,21 +12,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional
 
-#: So many lines that cannot be written end it: the disk is full, or the folder is gone.
+#: After this many failed writes in a row, reporting stops: the disk is full, or the folder is gone.
 MOST_FAILURES = 5
 MOST_MESSAGES = 20
-#: Of a number: what changes by less is no news.
+#: The relative change below which a number is not reported again.
 _NEWS = 0.25
-#: Within that a process that has made the file of an owner has written its number into it.
+#: Within this time, a process that has created an owner file writes its number into it.
 _OWNER_SECONDS = 10.0
-#: Of the beginning of a message, and of its end.
+#: How much is kept of a long message's beginning, and of its end.
 _HALF_CHARACTERS = 400
 
 
 class Reporter(object):
     """Appends reports of this process to the replica's report file.
 
-    Of the processes of a replica that train, one reports: the first. What is forked from it does not.
+    Of a replica's processes that train, only the first reports steps; processes forked from it do not.
 
     Args:
         path: the file.
@@ -43,7 +43,7 @@ class Reporter(object):
 
     def append(self, kind, fields):
         # type: (str, Mapping[str, Any]) -> bool
-        """Append a line of a kind; return whether it was written. No finite number is told as null."""
+        """Append a line of a kind; return whether it was written. Numbers that are not finite become null."""
         if self._failures >= MOST_FAILURES:
             return False
         if kind == "step":
@@ -64,7 +64,7 @@ class Reporter(object):
 
     def say(self, message):
         # type: (str) -> None
-        """Say something about what is seen and what is not: once, and not too much in all."""
+        """Report a message on what is seen or not seen: each message once, and a limited number in all."""
         if len(message) > 2 * _HALF_CHARACTERS:
             message = message[:_HALF_CHARACTERS] + " ... " + message[-_HALF_CHARACTERS:]
         if message not in self._said and len(self._said) < MOST_MESSAGES:
@@ -73,27 +73,27 @@ class Reporter(object):
 
     def before_steps(self, action):
         # type: (Callable[[], None]) -> None
-        """Have an action append what it has gathered, before the next report of steps or at the end."""
+        """Run an action before the next step report, or at exit, to append what it has gathered."""
         if not self._waiting:
             atexit.register(self.append_waiting)
         self._waiting.append(action)
 
     def append_waiting(self):
         # type: () -> None
-        """Append what actions have gathered."""
+        """Run the waiting actions."""
         while self._waiting:
             self._waiting.pop(0)()
 
     def state(self, name, value):
         # type: (str, Any) -> None
-        """Report a fact of the script, unless it was reported before with about that value."""
+        """Report a fact of the script, unless it was already reported with about the same value."""
         if not _is_about(self._facts.get(name), value):
             self._facts[name] = value
             self.append("fact", {"name": name, "value": value})
 
     def owns(self):
         # type: () -> bool
-        """Whether this process reports the steps of its replica: the first that trains, while it lives."""
+        """Return whether this process reports its replica's steps: the first that trains, while it lives."""
         process = os.getpid()
         if self._owner is None:
             self._owner = process if _take(self._path + ".owner", process) else 0
@@ -102,7 +102,7 @@ class Reporter(object):
 
 def _take(path, process):
     # type: (str, int) -> bool
-    """Become the owner that a file names, unless another living process is; return whether that was done."""
+    """Become the owner that a file names, unless another living process is; return whether it worked."""
     for _ in range(2):
         try:
             handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
@@ -114,7 +114,7 @@ def _take(path, process):
             except OSError:  # Another process was faster, or the folder is read-only.
                 return False
             continue
-        except OSError:  # No folder to write to, so nothing will be reported.
+        except OSError:  # There is no folder to write to, so nothing will be reported.
             return False
         with os.fdopen(handle, "w") as file:
             file.write(str(process))
@@ -124,7 +124,7 @@ def _take(path, process):
 
 def _is_held(path):
     # type: (str) -> bool
-    """Whether the owner that a file names lives; a file without a number is being made, or was left so."""
+    """Return whether the owner that a file names is alive; an empty file counts as held for a short time."""
     try:
         with open(path) as file:
             text = file.read(20)
@@ -132,15 +132,15 @@ def _is_held(path):
             return time.time() - os.stat(path).st_mtime < _OWNER_SECONDS
         os.kill(int(text), 0)
         return True
-    except PermissionError:  # It lives, and belongs to another user.
+    except PermissionError:  # It is alive, and belongs to another user.
         return True
-    except (OSError, ValueError, OverflowError):  # It has ended, or the file is none of ours.
+    except (OSError, ValueError, OverflowError):  # It has ended, or the file is not ours.
         return False
 
 
 def _is_about(before, value):
     # type: (Any, Any) -> bool
-    """Whether a value is the one before; of numbers whether they differ by less than a quarter."""
+    """Return whether a value equals the one before; floats are equal if they differ by at most a quarter."""
     if isinstance(value, float) and before is not None:
         return bool(abs(value - before) <= _NEWS * max(abs(before), abs(value)))
     return bool(before == value)

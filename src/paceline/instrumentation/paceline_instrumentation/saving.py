@@ -1,4 +1,4 @@
-"""Hears how often a script saves checkpoints and writes summaries, and how long it stands still for that.
+"""Measures how often a script saves checkpoints and writes summaries, and how long training stops for it.
 
 Nothing is done in a step that does neither.
 """
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from .stepping import Steps
 
 clock = stepping.clock
-#: A rate is reported after so many times first; then each time that there are twice as many.
+#: A rate is first reported after this many times, then each time that the count has doubled.
 FIRST_TIMES = 3
 
 
 class Milestones(object):
-    """Says when something is to be reported again: after 3, 6, 12, 24 times and so on."""
+    """Decides when to report again: after 3, 6, 12, 24 times and so on."""
 
     def __init__(self):
         # type: () -> None
@@ -31,7 +31,7 @@ class Milestones(object):
 
     def reached(self):
         # type: () -> bool
-        """Count once; return whether it is to be reported now."""
+        """Count once; return whether to report now."""
         self.count += 1
         if self.count < self._due:
             return False
@@ -40,12 +40,12 @@ class Milestones(object):
 
 
 class SaveWatch(object):
-    """Wraps what saves a checkpoint and what writes a summary, however the script comes to call it.
+    """Wraps the functions that save a checkpoint or write a summary, whatever calls them.
 
     Args:
         reporter: takes the facts.
-        guard: keeps errors from the script.
-        steps: says how many steps there were meanwhile.
+        guard: shields the script from errors.
+        steps: knows how many steps were made in between.
     """
 
     def __init__(self, reporter, guard, steps):
@@ -54,7 +54,8 @@ class SaveWatch(object):
         self._guard = guard
         self._steps = steps
         self._saves, self._summaries = Milestones(), Milestones()
-        #: When the first one after a step was saved, and after how many steps one was written.
+        #: When the first checkpoint after a step was saved, and after how many steps the first summary was
+        #: written.
         self._saved_since = None  # type: Optional[float]
         self._summed_since = None  # type: Optional[int]
         self._saving_seconds = 0.0
@@ -62,7 +63,7 @@ class SaveWatch(object):
 
     def patch_savers(self, module):
         # type: (ModuleType) -> None
-        """Wrap ``Saver.save``, which hooks, supervisors and Estimators call, too."""
+        """Wrap ``Saver.save``, which hooks, supervisors and Estimators also call."""
         saver = module.Saver
         original = saver.save
         signatures.check(original, ("self", "sess", "save_path"))
@@ -79,7 +80,7 @@ class SaveWatch(object):
 
     def _note_save(self, begun):
         # type: (float) -> None
-        if not self._steps.are_here():  # Before the first step, or beside the steps: nothing stands still.
+        if not self._steps.are_here():  # Before the first step, or in another thread: nothing stops.
             return
         if self._saved_since is None:
             self._saved_since = clock()

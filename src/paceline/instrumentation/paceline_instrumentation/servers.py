@@ -1,4 +1,4 @@
-"""Hears which task of a cluster a process is, from the server that its script starts."""
+"""Finds out which task of a cluster a process is, from the server that its script starts."""
 
 from __future__ import absolute_import
 
@@ -20,23 +20,23 @@ _FAIL_FAST, _FAIL_FAST_SINCE = "GRPC_FAIL_FAST", (2, 4)
 
 def fail_fast(version, environment):
     # type: (str, MutableMapping[str, str]) -> None
-    """Have calls to a server that has ended fail, where a TensorFlow can: by itself it waits for ever.
+    """Make calls to a server that has ended fail, if this TensorFlow can: by default they wait forever.
 
-    A version that knows the variable, but not this value, ends the process for it.
+    A version that knows the variable but not this value would end the process, so it does not get it.
     """
     found = re.match(r"(\d+)\.(\d+)", version)
     if found and (int(found.group(1)), int(found.group(2))) >= _FAIL_FAST_SINCE:
         environment.setdefault(_FAIL_FAST, "use_caller")
 
 
-#: How the message begins that the addresses of a script are others; rules go by it.
+#: Start of the message that a script uses other addresses than the job's; rules match it.
 NOT_THE_JOBS = "its cluster is not the job's: "
 _LOOPBACK = ("localhost", "127.0.0.1", "::1", "0.0.0.0", "::", "")
 
 
 def given_addresses(environment):
     # type: (Mapping[str, str]) -> List[str]
-    """Return the addresses of the job; none where it gives its replicas none."""
+    """Return the addresses of the job; empty if it gives its replicas none."""
     try:
         cluster = json.loads(environment.get("TF_CONFIG") or "{}").get("cluster") or {}
         found = [str(address) for addresses in cluster.values() for address in addresses]
@@ -48,10 +48,10 @@ def given_addresses(environment):
 
 def foreign(own, given):
     # type: (Mapping[str, str], List[str]) -> Dict[str, str]
-    """Return the tasks of a script's cluster whose addresses are none of the job's.
+    """Return the tasks of a script's cluster whose addresses do not belong to the job.
 
-    A host has several names, so it is the port that counts, and whether others can reach the host at all. A
-    server that is alone takes any port: 0.
+    A host has several names, so only two things count: the port, and whether other hosts can reach the host
+    at all. A server that is alone may take any port: 0.
 
     Args:
         own: the address of each task.
@@ -86,9 +86,9 @@ class ServerWatch(object):
     """Wraps ``tf.train.Server``.
 
     Args:
-        guard: keeps errors from the script.
-        say: takes what is to be said of the script.
-        environment: of the process as it began.
+        guard: shields the script from errors.
+        say: takes messages about the script.
+        environment: the environment with which the process began.
 
     Attributes:
         task: TensorFlow's name of this process, such as ``/job:worker/task:0``; None: it started no server.

@@ -1,7 +1,7 @@
-"""Sees the steps of scripts that drive a session: ``Session.run``, monitored sessions, supervisors.
+"""Watches the steps of scripts that use sessions: ``Session.run``, monitored sessions, supervisors.
 
-All of them end in ``BaseSession._do_run``, which has had one signature since TensorFlow 1.4. There fetches
-are tensors and operations of the graph already, so what kind of run it is follows from their identities.
+All of them end in ``BaseSession._do_run``, whose signature has not changed since TensorFlow 1.4. There the
+fetches are already tensors and operations of the graph, so their identities show what kind of run it is.
 """
 
 from __future__ import absolute_import
@@ -29,18 +29,19 @@ if TYPE_CHECKING:
     Traced = Callable[[], Callable[..., Any]]
 
 clock = stepping.clock
-#: Kinds of runs of one graph. A script with more makes new operations in each step, and none is looked into.
+#: The most kinds of runs of one graph. A script with more makes new operations in each step; the further
+#: kinds are not analyzed.
 MOST_KINDS = 1000
-#: So long it may take in all to see what kinds of runs do: a graph may have a hundred thousand operations.
+#: The most time to spend on analyzing kinds of runs: a graph may have a hundred thousand operations.
 MOST_JUDGING_SECONDS = 5.0
 _DO_RUN = ("self", "handle", "target_list", "fetch_list", "feed_dict", "options", "run_metadata")
 _MAKE_CALLABLE = ("self", "fetches", "feed_list", "accept_options")
 _FROM_OPTIONS = ("self", "callable_options")
-_FULL_TRACE = 3  # RunOptions.TraceLevel of config.proto.
+_FULL_TRACE = 3  # RunOptions.TraceLevel in config.proto.
 
 
 class _Trace(object):
-    """A trace that a step is to be: its name, what else is known of the step, and where TensorFlow writes."""
+    """A trace to make of a step: its name, what else is known of the step, and TensorFlow's buffers."""
 
     def __init__(self, name, context, buffers):
         # type: (str, Dict[str, Any], traces.Buffers) -> None
@@ -50,16 +51,16 @@ class _Trace(object):
 
 
 class SessionWatch(object):
-    """Counts the runs that train, and asks once a second for what a report says beside their number.
+    """Counts the runs that train, and once a second fetches the other values that a report contains.
 
     Args:
-        steps: where they are counted.
-        guard: keeps errors from the script.
+        steps: counts the steps.
+        guard: shields the script from errors.
         facts: what is known of the script so far (``graphs.Facts``).
-        model: is told of each graph that trains.
-        trace_watch: says which steps are traced.
-        servers: says which task of a cluster this process is.
-        reporter: takes the facts of each graph that trains.
+        model: takes each graph that trains.
+        trace_watch: decides which steps are traced.
+        servers: knows which task of a cluster this process is.
+        reporter: takes the facts about the first graph that trains.
     """
 
     def __init__(self, steps, guard, facts, model, trace_watch, servers, reporter):
@@ -75,7 +76,8 @@ class SessionWatch(object):
         self._servers = servers
         self._tf_session = self._config_pb2 = None  # type: Any
         self._judging_seconds = 0.0
-        #: By the identity of a graph, and those of what a run fetches; None: such a run makes no step.
+        #: By the identity of a graph, and the identities of what a run fetches; None: such a run makes no
+        #: step.
         self._kinds = {}  # type: Dict[int, Dict[Key, Optional[graphs.TrainingRun]]]
         self._asking = threading.Lock()
 
@@ -88,14 +90,14 @@ class SessionWatch(object):
         self._tf_session, self._config_pb2 = module.tf_session, module.config_pb2
         base._do_run = self._counted(base._do_run)
         base.make_callable = self._counted_callable(base.make_callable, module._FetchHandler)
-        if hasattr(base, "_make_callable_from_options"):  # From 1.5 on; Keras trains by it in a session.
+        if hasattr(base, "_make_callable_from_options"):  # From 1.5 on; Keras trains through it in a session.
             signatures.check(base._make_callable_from_options, _FROM_OPTIONS)
             base._make_callable_from_options = self._counted_options(base._make_callable_from_options)
 
     def _counted(self, original):
         # type: (DoRun) -> DoRun
         kinds, guard, steps = self._kinds, self._guard, self._steps
-        unwatched, identity = steps.unwatched, id  # Names of this function are at hand sooner than others.
+        unwatched, identity = steps.unwatched, id  # Local names are faster to look up.
 
         @signatures.wraps(original)
         def _do_run(session, handle, target_list, fetch_list, feed_dict, options, run_metadata):
@@ -132,13 +134,13 @@ class SessionWatch(object):
 
     def _first(self, graph, targets, fetches):
         # type: (Any, List[Any], List[Any]) -> int
-        """Return the identity of what a run has first, if that makes a step of any run; else 0."""
+        """Return the identity of a run's first item if any run that begins with it makes a step; else 0."""
         run = self._kind_once(graph, targets[:1], [] if targets else fetches[:1])
         return 0 if run is None else id((targets or fetches)[0])
 
     def _kind(self, graph, key, targets, fetches):
         # type: (Any, Key, List[Any], List[Any]) -> Optional[graphs.TrainingRun]
-        """Return what a run that was not seen before trains; None: it makes no step."""
+        """Return what a run of a new kind trains; None: it makes no step."""
         of_graph = self._kinds.get(id(graph))
         if of_graph is None:
             of_graph = self._kinds[id(graph)] = {}
@@ -146,7 +148,7 @@ class SessionWatch(object):
         if len(of_graph) >= MOST_KINDS or self._judging_seconds > MOST_JUDGING_SECONDS:
             self._steps.say("there are too many kinds of runs to look into all of them")
             return None
-        of_graph[key] = None  # What fails is not tried again.
+        of_graph[key] = None  # A failed analysis is not repeated.
         begun = clock()
         found = graphs.training_run(graph, targets, fetches, self._facts)
         self._judging_seconds += clock() - begun
@@ -163,13 +165,13 @@ class SessionWatch(object):
 
     def _forget(self, identity):
         # type: (int) -> None
-        """Forget a graph that is gone: what is made next may have the identities of what it had."""
+        """Forget a graph that is gone: new objects may have the identities of its objects."""
         self._kinds.pop(identity, None)
         self._steps.watch()
 
     def _asked(self, run, begun, original, session, targets, fetches, feeds, options, metadata):
         # type: (graphs.TrainingRun, float, DoRun, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
-        """Make a step whose report is due: what it says is fetched with the step, and taken away again."""
+        """Make a step whose report is due: fetch the reported values too, and remove them from the result."""
         if not self._asking.acquire(False):
             found = original(session, None, targets, fetches, feeds, options, metadata)
             self._steps.add(begun)
@@ -190,7 +192,7 @@ class SessionWatch(object):
 
     def _trace(self, run, begun, options):
         # type: (graphs.TrainingRun, float, Any) -> Optional[_Trace]
-        """Return the trace that the next step is to be; None: none."""
+        """Return the trace to make of the next step; None: none is due."""
         name = self._trace_watch.due(self._steps.total())
         if name is None or traces.traces_itself(self._tf_session, options):
             return None
@@ -227,10 +229,10 @@ class SessionWatch(object):
 
     def _extras(self, run, fetches, fed):
         # type: (graphs.TrainingRun, List[Any], Dict[str, Any]) -> List[Any]
-        """Return what is fetched with a step, less what the script fetches itself or feeds.
+        """Return what to fetch with a step besides what the script fetches itself or feeds.
 
-        A script may feed a value in the place of one that is computed. Then what the graph says of a run is
-        not what the run does, and nothing is asked of it but the global step.
+        A script may feed a value in place of one that is computed. Then the graph does not show what the run
+        does, and only the global step is fetched.
         """
         own = {tensor.name for tensor in fetches}
         graph = run.graph()
@@ -251,14 +253,14 @@ class SessionWatch(object):
 
     def _counted_callable(self, original, fetch_handler):
         # type: (Callable[..., Any], Any) -> Callable[..., Any]
-        """Wrap what makes a function of a run: it does without ``_do_run``."""
+        """Wrap ``make_callable``: the functions it returns bypass ``_do_run``."""
 
         @signatures.wraps(original)
         def make_callable(session, fetches, feed_list=None, accept_options=False):
             # type: (Any, Any, Any, Any) -> Any
             plain = original(session, fetches, feed_list, accept_options)
             if feed_list is not None:
-                return plain  # It calls `run`, which counts.
+                return plain  # It calls `run`, which is counted.
             run = self._guard(self._callable_kind, session._graph, fetches, fetch_handler)
             if run is None:
                 return plain
@@ -279,7 +281,7 @@ class SessionWatch(object):
 
     def _counted_options(self, original):
         # type: (Callable[..., Any]) -> Callable[..., Any]
-        """Wrap what makes a function of a run whose parts are named."""
+        """Wrap ``_make_callable_from_options``, which takes the names of tensors and operations."""
 
         @signatures.wraps(original)
         def _make_callable_from_options(session, callable_options):
@@ -309,7 +311,7 @@ class SessionWatch(object):
 
     def _kind_once(self, graph, targets, tensors):
         # type: (Any, List[Any], List[Any]) -> Optional[graphs.TrainingRun]
-        """Return what a run trains, looked into if it was not seen before; None: it makes no step."""
+        """Return what a run trains, analyzing it if its kind is new; None: it makes no step."""
         key = tuple(map(id, targets)) + tuple(map(id, tensors))
         try:
             return self._kinds[id(graph)][key]
@@ -318,14 +320,14 @@ class SessionWatch(object):
 
     def _counting(self, plain, run, traced, fetched=(), takes_feeds=False):
         # type: (Callable[..., Any], graphs.TrainingRun, Traced, Sequence[str], bool) -> Callable[..., Any]
-        """Return a function that counts a step when it is called. Nothing can be fetched with it.
+        """Return a function that counts a step for each call. No further values can be fetched with the step.
 
         Args:
-            plain: the function of TensorFlow.
+            plain: TensorFlow's function.
             run: what it trains.
-            traced: makes one that does the same and has it traced into its ``run_metadata``.
+            traced: makes a function that does the same and traces it into its ``run_metadata``.
             fetched: the names of what it returns, if it returns a list.
-            takes_feeds: whether its arguments are feeds; else they are options of the script's own.
+            takes_feeds: whether its arguments are feeds; otherwise they are the script's own options.
         """
         steps, guard = self._steps, self._guard
         tracer = _CallTracer(traced, self._config_pb2.RunMetadata, self._trace_watch)
@@ -364,15 +366,15 @@ class SessionWatch(object):
 
 
 class _CallTracer(object):
-    """Traces steps that are calls of a function, by another function that does the same.
+    """Traces steps that are calls of a function, through a second function that does the same.
 
-    A function's graph is built in all servers at its first call. So that is a step that is not kept: the one
-    after it is like all others.
+    At its first call, all servers build the second function's graph. So the trace of that step is not kept;
+    the step after it is a typical one.
 
     Args:
         make: makes the function whose steps are traced.
-        metadata: makes what a step is traced into.
-        watch: says when a trace is due, and writes it.
+        metadata: makes the object that a step is traced into.
+        watch: decides when a trace is due, and writes it.
     """
 
     def __init__(self, make, metadata, watch):
@@ -382,12 +384,12 @@ class _CallTracer(object):
         self._watch = watch
         self._call = None  # type: Optional[Callable[..., Any]]
         self._is_built = False
-        #: Of the trace that the next step is taken for; None: none is due.
+        #: The name of the trace to make of the next step; None: none is due.
         self.name = None  # type: Optional[str]
 
     def look(self, steps):
         # type: (int) -> None
-        """See whether a trace is due after so many steps."""
+        """Check whether a trace is due after this many steps."""
         if self.name is None:
             name = self._watch.due(steps)
             if name is not None and self._call is None:
@@ -396,9 +398,9 @@ class _CallTracer(object):
 
     def step(self, plain, arguments):
         # type: (Callable[..., Any], Sequence[Any]) -> Tuple[Any, Any]
-        """Make a step and return what it gives, and what it was traced into if that is to be kept.
+        """Make a step and return its result, and its trace if that is to be kept.
 
-        By the plain function where no trace is due, or a profiler of the script's own is at work.
+        The plain function makes the step if no trace is due, or if a profiler of the script's own is running.
         """
         if self.name is None or self._call is None:
             return plain(*arguments), None
@@ -415,7 +417,7 @@ class _CallTracer(object):
 
     def keep(self, metadata, context):
         # type: (Any, Dict[str, Any]) -> None
-        """Write what TensorFlow said of the step."""
+        """Write the trace of the step."""
         name, self.name = self.name, None
         if name is not None:
             self._watch.keep(name, metadata.SerializeToString(), context)
@@ -423,13 +425,13 @@ class _CallTracer(object):
 
 def _is_profiled(error):
     # type: (Exception) -> bool
-    """Whether a step was not made because a profiler of the script's own is at work: that goes first."""
+    """Return whether a step failed because the script's own profiler runs, which takes precedence."""
     return type(error).__name__ == "AlreadyExistsError"
 
 
 def _fed(feeds):
     # type: (Any) -> Dict[str, Any]
-    """Return what a run is fed, by the names of tensors: newer TensorFlows have references to these."""
+    """Return what a run is fed, by tensor name; newer TensorFlow versions use tensor references as keys."""
     found = {}
     for key, value in (feeds or {}).items():
         refers = getattr(key, "deref", None) or getattr(key, "experimental_deref", None)  # Before 2.2.

@@ -1,4 +1,4 @@
-"""The job file's ``training:`` block, as the engine hands it over."""
+"""The job file's ``training:`` block, as the engine passes it on."""
 
 from __future__ import absolute_import
 
@@ -13,7 +13,7 @@ VARIABLE = "PACELINE_TRAINING"
 
 def read(environment):
     # type: (Mapping[str, str]) -> Mapping[str, Any]
-    """Return the settings of the block; none where there is no block, or none that can be read."""
+    """Return the settings of the block; empty if there is no block or it cannot be parsed."""
     try:
         settings = json.loads(environment.get(VARIABLE) or "{}")
     except ValueError:

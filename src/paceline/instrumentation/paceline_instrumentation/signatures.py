@@ -1,4 +1,4 @@
-"""Whether a function of TensorFlow is what is known of it. One that is not stays as it is."""
+"""Checks that a function of TensorFlow or PyTorch has the signature we know; others are left unchanged."""
 
 from __future__ import absolute_import
 
@@ -12,30 +12,30 @@ if TYPE_CHECKING:
     F = TypeVar("F", bound=Callable[..., Any])
 
 _MARK = "_paceline_wrapped"
-#: Who wraps a function to look at it; a cure wraps it by its name.
+#: The name under which the instrumentation wraps a function; a cure wraps it under its own name.
 WATCH = "watch"
 
 
 class UnknownSignature(Exception):
-    """A function takes other arguments than those that are known."""
+    """A function takes other arguments than the known ones."""
 
 
 class Wrapped(Exception):
-    """A function is wrapped already: its class is defined in one module and known by several."""
+    """A function is already wrapped: its class is defined in one module and visible in several."""
 
 
 def check(function, expected, by=WATCH):
     # type: (Callable[..., Any], Sequence[str], str) -> None
-    """Make sure that a function takes some arguments first, in order; it may take more.
+    """Check that a function's first arguments have these names, in this order; it may take more.
 
     Args:
-        function: of TensorFlow, or one that wraps it.
+        function: a function of the framework, or a wrapper of it.
         expected: the names of the arguments.
-        by: who is to wrap it: each does so once.
+        by: the name under which it will be wrapped; each name wraps it once.
 
     Raises:
-        UnknownSignature: it does not.
-        Wrapped: it is wrapped so already.
+        UnknownSignature: the arguments differ.
+        Wrapped: it is already wrapped under this name.
     """
     if by in getattr(function, _MARK, ()):
         raise Wrapped(function.__qualname__)
@@ -46,13 +46,13 @@ def check(function, expected, by=WATCH):
 
 def takes(function, name):
     # type: (Callable[..., Any], str) -> bool
-    """Whether a function has an argument of a name."""
+    """Return whether a function has an argument of this name."""
     return name in inspect.signature(function).parameters
 
 
 def wraps(original, by=WATCH):
     # type: (Callable[..., Any], str) -> Callable[[F], F]
-    """Return a decorator as of ``functools.wraps``, which notes who wraps a function."""
+    """Return a decorator like ``functools.wraps`` that also records under which name it wraps a function."""
 
     def mark(wrapper):
         # type: (F) -> F
@@ -65,9 +65,9 @@ def wraps(original, by=WATCH):
 
 def bound(function, arguments, named):
     # type: (Callable[..., Any], Sequence[Any], Mapping[str, Any]) -> Optional[inspect.BoundArguments]
-    """Return a call's arguments by their names, which may be changed; None: the call does not fit.
+    """Return a call's arguments by name, which can be changed; None: the call does not fit the function.
 
-    ``args`` and ``kwargs`` of it make the call.
+    Its ``args`` and ``kwargs`` make the changed call.
     """
     try:
         return inspect.signature(function).bind(*arguments, **named)

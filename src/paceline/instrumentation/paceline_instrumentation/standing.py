@@ -1,8 +1,8 @@
-"""Says what a trainer does while no step ends: that it waits for its input, within a step, or computes.
+"""Reports what a trainer does while no step ends: waits for input, waits within a step, or computes.
 
-A thread looks at the count of steps every few seconds. Only when that has stood still for longer than ten
-steps take does it look at where the thread that trains is, by its stack, and whether the process computes.
-So a step costs nothing.
+A thread checks the count of steps every few seconds. Only if the count has not changed for longer than ten
+steps take does it check where the training thread is, by its stack, and whether the process computes. So a
+step costs nothing.
 """
 
 from __future__ import absolute_import
@@ -22,18 +22,18 @@ if TYPE_CHECKING:
     from .reporting import Reporter
 
 clock = time.perf_counter
-#: How often the count is looked at.
+#: How often the count is checked.
 LOOK_SECONDS = 2.0
-#: A trainer stands that makes no step for so many times as long as one takes, and at least for so long; one
-#: that has made none begins: it makes its variables, or waits for a chief.
+#: A trainer stands still if it makes no step for this many times a step's duration, and for at least this
+#: many seconds. Before its first step it gets longer: it makes its variables, or waits for a chief.
 STEPS, LEAST_SECONDS, FIRST_SECONDS = 10.0, 10.0, 30.0
-#: A process that uses less of a core waits.
+#: A process that uses fewer cores counts as waiting.
 BUSY_CORES = 0.2
-#: What changes more often than that in a process is not worth a line each time.
+#: The most lines that one process reports.
 MOST_LINES = 100
 _LAST_SECONDS = 5.0
-#: Where a thread that waits for its input is, and one that is within a step: of Paceline's own training
-#: library and of TensorFlow, by the end of a file's name.
+#: Files that show that a thread waits for input, or is within a step: of Paceline's training library and of
+#: TensorFlow, by the end of the file's name.
 _INPUT = ("training/input/inputs.py", "training/input/shared_queues.py", "data/ops/iterator_ops.py")
 _WITHIN = (
     "python/client/session.py",
@@ -53,9 +53,9 @@ class StandWatch(object):
     """Follows the count of steps of this process.
 
     Args:
-        reporter: takes what is said.
-        guard: keeps errors from the script.
-        count: returns how many steps were made; called by a thread of its own.
+        reporter: takes the reports.
+        guard: shields the script from errors.
+        count: returns how many steps were made; a separate thread calls it.
     """
 
     def __init__(self, reporter, guard, count):
@@ -74,7 +74,7 @@ class StandWatch(object):
 
     def start(self, thread=None):
         # type: (Optional[int]) -> None
-        """Begin to look, once.
+        """Start to watch; further calls do nothing.
 
         Args:
             thread: the thread that trains; None: the calling thread.
@@ -101,12 +101,12 @@ class StandWatch(object):
 
     def look(self):
         # type: () -> None
-        """See whether a step was made since the last look, and say what is done where none was for long."""
+        """Check for a step since the last look; report what the trainer does if none was made for long."""
         now, total, used = clock(), self._count(), time.process_time()
         cores = (used - self._used) / max(now - self._looked_at, 1e-3)
         self._looked_at, self._used = now, used
         if total != self._total:
-            if self._stands:  # That is no time that steps take.
+            if self._stands:  # Steps did not take this time.
                 self._began += now - self._moved_at
             self._total, self._moved_at, self._stands = total, now, False
             self._said = self._seen = None
@@ -115,7 +115,7 @@ class StandWatch(object):
             return
         self._stands = True
         seen, self._seen = self._seen, self._doing(cores)
-        # What is so at one look alone is on its way to something else.
+        # A state that only one look sees is transient.
         is_lasting = seen is not None and seen[0] == self._seen[0]
         if is_lasting and (self._said is None or self._seen[0] != self._said[0]):
             self._said = self._seen
@@ -135,7 +135,7 @@ class StandWatch(object):
 
     def _doing(self, cores):
         # type: (float) -> Tuple[str, str]
-        """Return what the thread that trains does, and where in the script it is."""
+        """Return what the training thread does, and where in the script it is."""
         frame = sys._current_frames().get(self._thread or 0)
         doing, where = place(frame)
         return ("computing" if cores >= BUSY_CORES else doing), where
@@ -143,7 +143,7 @@ class StandWatch(object):
 
 def place(frame):
     # type: (Optional[FrameType]) -> Tuple[str, str]
-    """Return what a thread waits for, by its innermost frame, and the line of the script that it is in."""
+    """Return what a thread waits for, by its innermost frame, and the script's line that it is in."""
     doing, where = "", ""
     while frame is not None:
         name = frame.f_code.co_filename

@@ -1,4 +1,4 @@
-"""Counts the steps of a trainer as they are made; once a second what was counted becomes a report."""
+"""Counts the steps of a trainer as they are made, and turns the counts into a report once a second."""
 
 from __future__ import absolute_import
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from .reporting import Reporter
 
 clock = time.perf_counter
-#: A report comes about as often as the agent takes a sample.
+#: Reports are about as frequent as the agent's samples.
 REPORT_SECONDS = 1.0
-#: Of a script that makes more steps a second, one is looked at so often, and the others are only counted, at
-#: most so many one after the other. A look costs as much as all that is done for some hundred other steps.
+#: If a script makes more steps a second than this, only one step per ``LOOK_SECONDS`` is measured; the steps
+#: between are only counted, at most ``MOST_UNWATCHED`` in a row. Measuring one step costs as much as all our
+#: other work for a hundred steps or more.
 FAST_PER_SECOND, LOOK_SECONDS, MOST_UNWATCHED = 200, 0.05, 150
 _NONE = iter(())  # type: Iterator[None]
 
@@ -29,13 +30,13 @@ _NONE = iter(())  # type: Iterator[None]
 class Unwatched(object):
     """Steps of one kind that are only counted.
 
-    Most steps of a fast script are, and a step of TensorFlow leaves nothing of ours in the processor's
-    caches. So this is one small object, and one iterator both counts and says when the next look is due. To
-    take an item is one operation of the interpreter, so several threads lose none.
+    Most steps of a fast script are only counted, and a TensorFlow step evicts our data from the processor's
+    caches. So this is one small object, whose iterator both counts and shows when the next step is to be
+    measured. Taking an item is a single interpreter operation, so several threads lose no count.
 
     Attributes:
-        kind: the identity of what makes such a step; 0: each step is looked at.
-        left: has an item for each step that may be made.
+        kind: the identity of the item that such a step begins with; 0: each step is measured.
+        left: has one item for each step that may still be made.
     """
 
     __slots__ = ("kind", "left")
@@ -47,20 +48,20 @@ class Unwatched(object):
 
 
 class Steps(object):
-    """The steps of this process. In a step they cost a count, in some of them also two looks at the clock.
+    """The steps of this process. Each step costs a count; some steps also cost two readings of the clock.
 
-    Several threads may make steps: ``next`` on a count is one operation of the interpreter, so none is lost.
+    Several threads may make steps: ``next`` on a count is a single interpreter operation, so no step is lost.
 
     Args:
         reporter: takes the reports.
-        guard: keeps errors from the script.
+        guard: shields the script from errors.
 
     Attributes:
         due: when a report is due, on ``clock``.
-        unwatched: the steps that need not call ``add``. They are made while it has their kind, and take an
-        item when they are done; the step that gets none calls ``add_unwatched``.
+        unwatched: the steps that need not call ``add``. A step of this kind takes an item when it is done;
+            the step that gets no item calls ``add_unwatched``.
         style: how the script trains; None: it has made no step yet.
-        total_steps: the last step, where a hook says it.
+        total_steps: the last step, if a hook sets it.
     """
 
     def __init__(self, reporter, guard):
@@ -71,10 +72,10 @@ class Steps(object):
         self._thread = threading.local()
         self._threads = 0
         self.unwatched = Unwatched()
-        #: What ``unwatched`` has been given: its items, and how many they were. To pop it is one operation.
+        #: The items given to ``unwatched``, and their number. Popping them is a single operation.
         self._given = []  # type: List[Tuple[Iterator[None], int]]
         self._at_once = 0
-        #: Steps that were only counted since the last one that was looked at, and how long that one took.
+        #: The steps only counted since the last measured step, and how long the measured step took.
         self._uncertain = 0
         self._step_seconds = 0.0
         self._waited = 0.0
@@ -88,23 +89,23 @@ class Steps(object):
 
     def begin(self, style, described):
         # type: (str, str) -> None
-        """Take note that the script trains, and how; from now on the end of the process is reported, too.
+        """Note that the script trains, and how; from now on remaining steps are also reported at exit.
 
         Args:
-            style: by what it makes its steps.
-            described: what is seen of them.
+            style: what makes the steps.
+            described: a description of them.
         """
         if self.style is None:
             self.style = style
             self._reporter.say("its steps, made by %s; %s" % (style, described))
-            # The first step is reported at once: of a script that ends soon nothing else would say more.
+            # The first step is reported at once: a script that ends soon might report nothing else.
             self._since = self.due = clock()
             atexit.register(self._guard, self._flush)
             self._guard(self._standing.start)
 
     def say(self, message):
         # type: (str) -> None
-        """Say something about what is seen of the steps, once."""
+        """Report a message about the steps, once."""
         self._reporter.say(message)
 
     def add(self, begun, is_plain=True):
@@ -113,7 +114,7 @@ class Steps(object):
 
         Args:
             begun: when it began, on ``clock``.
-            is_plain: whether it did no more than others; one that is reported or traced takes longer.
+            is_plain: whether the step did no extra work; a reported or traced step takes longer.
         """
         thread, now = self._thread, clock()
         if not getattr(thread, "trains", False):
@@ -129,25 +130,25 @@ class Steps(object):
 
     def is_fast(self):
         # type: () -> bool
-        """Whether some steps may be only counted: there are many a second, and one thread makes them."""
+        """Return whether some steps may be only counted: they are frequent, and one thread makes them."""
         return self._at_once > 0 and self._threads == 1
 
     def are_here(self):
         # type: () -> bool
-        """Whether this thread has made a step."""
+        """Return whether this thread has made a step."""
         return getattr(self._thread, "trains", False)
 
     def has_threads(self):
         # type: () -> bool
-        """Whether several threads make steps."""
+        """Return whether several threads make steps."""
         return self._threads > 1
 
     def leave_unwatched(self, kind):
         # type: (int) -> None
-        """Let the next steps of a kind be only counted, until one is to be looked at.
+        """Let the next steps of a kind be only counted, until one has to be measured.
 
         Args:
-            kind: the identity of what makes them; 0: of none.
+            kind: the identity of the item that they begin with; 0: no kind.
         """
         unwatched = self.unwatched
         unwatched.left = itertools.repeat(None, self._at_once)
@@ -156,14 +157,14 @@ class Steps(object):
 
     def add_unwatched(self):
         # type: () -> None
-        """Count a step that was not looked at and for which no item was left; the next one is looked at."""
+        """Count a step that was not measured and found no item left; the next step is measured."""
         self.watch()
         next(self._count)
         self._uncertain += 1
 
     def watch(self):
         # type: () -> None
-        """Count the steps that have taken an item, and have the next one looked at."""
+        """Count the steps that have taken an item, and let the next step be measured."""
         unwatched = self.unwatched
         unwatched.kind, unwatched.left = 0, _NONE
         try:
@@ -171,14 +172,14 @@ class Steps(object):
         except IndexError:
             return
         taken = given - operator.length_hint(left)
-        next(itertools.islice(self._count, taken, taken), None)  # Takes so many from it.
+        next(itertools.islice(self._count, taken, taken), None)  # Advances the count.
         self._uncertain += taken
 
     def _between(self, begun):
         # type: (float) -> float
-        """Return the seconds between the steps of this thread since one was looked at, up to a time.
+        """Return this thread's seconds between steps, from its last measured step up to a time.
 
-        Those that were only counted are taken to be as long as the last one that was looked at.
+        Steps that were only counted are assumed to have taken as long as the last measured one.
         """
         ended = getattr(self._thread, "ended", begun)  # type: float
         return begun - ended - self._uncertain * self._step_seconds
@@ -187,23 +188,23 @@ class Steps(object):
         # type: (float) -> float
         """Return the seconds between the end of this thread's last step and a time on ``clock``.
 
-        Where the last steps were only counted it is the mean of them.
+        If the last steps were only counted, this is the mean wait before each of them.
         """
         self.watch()
         return max(0.0, self._between(begun)) / (self._uncertain + 1)
 
     def step_microseconds(self):
         # type: () -> Optional[float]
-        """Return how long a step took since the last report, without waiting; None: there was none."""
+        """Return the mean duration of a step since the last report, without waiting; None: there was none."""
         steps = self.total() - self._reported
         return max(0.0, clock() - self._since - self._waited) * 1e6 / steps if steps else None
 
     def pass_by(self, begun):
         # type: (float) -> None
-        """Take note that something else than a step began then and has just ended: it was not waited for."""
+        """Note that other work than a step began then and has just ended: it does not count as waiting."""
         if getattr(self._thread, "trains", False):
             self.watch()
-            # What lies before it is not waited for, either.
+            # The time before it does not count as waiting, either.
             self._waited += self._between(begun) * self._uncertain / (self._uncertain + 1)
             self._uncertain, self._thread.ended = 0, clock()
 
@@ -215,25 +216,25 @@ class Steps(object):
 
     def _counted(self):
         # type: () -> int
-        """Return how many steps were made, but for those that have only taken an item."""
-        # The text of a count is the one way to look at it without counting: "count(12)".
+        """Return how many steps were made, without those that have only taken an item."""
+        # The text of a count, such as "count(12)", is the only way to read it without counting.
         return int(repr(self._count)[6:-1]) - 1
 
     def _looked_on(self):
         # type: () -> int
-        """Return how many steps another thread sees, and have the step that is made now looked at.
+        """Return how many steps another thread sees, and have the step that is now made measured.
 
-        Steps that get slow all at once would else be only counted for minutes, and nothing would be said.
+        Otherwise steps that suddenly become slow would be only counted for minutes, without any report.
         """
         self.unwatched.left = _NONE
         return self._counted()
 
     def report(self, said, is_fed):
         # type: (Dict[str, Any], bool) -> None
-        """Report the steps since the last report, and begin anew.
+        """Report the steps since the last report, and start the next interval.
 
         Args:
-            said: ``step``, ``loss`` and ``batch``, of a step just made.
+            said: ``step``, ``loss`` and ``batch`` of a step just made.
             is_fed: whether the script makes its batches between the steps.
         """
         now, total = clock(), self.total()
@@ -257,12 +258,12 @@ class Steps(object):
 
     def _flush(self):
         # type: () -> None
-        """Report what was counted since the last report."""
+        """Report the steps since the last report."""
         steps = self.total() - self._reported
         if steps:
             last = self._last
             step = last.get("step")
-            # Others may have made steps meanwhile; these are sure.
+            # Other workers may have made steps meanwhile; these are certain.
             said = {
                 "step": None if step is None else step + steps,
                 "loss": None,
@@ -273,7 +274,7 @@ class Steps(object):
 
 def _at_once(steps, seconds):
     # type: (int, float) -> int
-    """Return how many steps may be only counted one after the other, of a script that made some in a time."""
+    """Return how many steps in a row may be only counted, given the steps made in a time."""
     if seconds < REPORT_SECONDS / 2 or steps < FAST_PER_SECOND * seconds:
         return 0
     return min(MOST_UNWATCHED, int(steps / seconds * LOOK_SECONDS))

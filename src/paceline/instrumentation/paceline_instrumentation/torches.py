@@ -1,8 +1,8 @@
-"""Sees the steps of scripts of PyTorch: its optimizers, the batches of its loaders, what its ranks exchange.
+"""Watches the steps of PyTorch scripts: optimizers, batches of loaders, and exchanges between ranks.
 
-A step is counted where an optimizer has made it; a thread reads the counts once a second. PyTorch's own hooks
-are used where it has them (``register_optimizer_step_post_hook``, the statistics of
-``DistributedDataParallel``); what has none is wrapped right after its module was executed.
+A step is counted when an optimizer has made it; a thread reads the counts once a second. PyTorch's own hooks
+are used where they exist (``register_optimizer_step_post_hook``, the statistics of
+``DistributedDataParallel``); other functions are wrapped right after their module was executed.
 """
 
 from __future__ import absolute_import
@@ -21,25 +21,25 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional
 
 clock = stepping.clock
-#: After so long without a step that is reported, too: it is a very long one, or the training stands still.
+#: After this long without a step, that is also reported: the step is very long, or training stands still.
 STANDSTILL_SECONDS = 5.0
-#: A backward pass of so many times a usual step waits for other ranks.
+#: A backward pass that takes this many times as long as a usual step waits for other ranks.
 MANY_STEPS = 10
-#: So often a second ``DistributedDataParallel`` measures a step, for about 20 us, and is read, for 40 us.
+#: How often a second ``DistributedDataParallel`` measures a step (about 20 us) and is read (40 us).
 LOOKS_PER_SECOND = 10.0
-#: Of replicas on accelerators PyTorch itself measures one step in so many, as it would wait for the device.
+#: On accelerators PyTorch itself measures only one step in this many, since measuring waits for the device.
 SAMPLED_STEPS = 100
-#: So long the end of the process waits for a report that is under way.
+#: How long the end of the process waits for a report in progress.
 _LAST_SECONDS = 5.0
-#: Batches are tensors within tuples and dictionaries, so many deep.
+#: Batches are tensors nested in tuples and dictionaries, searched to this depth.
 _DEEPEST = 4
 
 
 class TorchInstrument(object):
-    """All that looks at the PyTorch of this process.
+    """Everything that watches the PyTorch of this process.
 
     Args:
-        environment: of the process as it began.
+        environment: the environment with which the process began.
     """
 
     def __init__(self, environment):
@@ -59,9 +59,9 @@ class TorchInstrument(object):
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Wrap what is looked at in a module of PyTorch."""
+        """Wrap the watched functions of a PyTorch module."""
         if "paceline.training.reports" in sys.modules:
-            return  # The library reports by itself.
+            return  # The training library reports by itself.
         try:
             self._patches[module.__name__](module)
         except signatures.Wrapped:
@@ -75,7 +75,7 @@ class TorchInstrument(object):
 
 
 class _Counted(object):
-    """The steps of an optimizer, and after which backward pass it made the last one."""
+    """The steps of an optimizer, and the backward pass after which it made the last one."""
 
     __slots__ = ("backwards", "steps")
 
@@ -86,14 +86,14 @@ class _Counted(object):
 
 
 class TorchWatch(object):
-    """Counts what a script of PyTorch does, and reports it once a second.
+    """Counts what a PyTorch script does, and reports it once a second.
 
-    Only the thread that trains counts, and only the thread of reports reads, so both do without a lock: what
-    is counted while a report is made belongs to the next one.
+    Only the training thread counts and only the report thread reads, so neither needs a lock: whatever is
+    counted while a report is made belongs to the next report.
 
     Args:
         reporter: takes the reports.
-        guard: keeps errors from the script.
+        guard: shields the script from errors.
     """
 
     def __init__(self, reporter, guard):
@@ -101,13 +101,13 @@ class TorchWatch(object):
         self._reporter = reporter
         self._guard = guard
         self._ended = threading.Event()
-        #: Optimizers by their identity: of several the optimizer that makes the most steps counts.
+        #: Optimizers by their identity; if there are several, the one with the most steps counts.
         self._optimizers = {}  # type: Dict[int, _Counted]
         self._backwards = 0
-        #: When what goes on now began, on ``clock``; 0: it does not go on.
+        #: When the current backward pass, input wait or exchange began, on ``clock``; 0: there is none.
         self._backward_since = self._input_since = self._exchange_since = 0.0
-        #: Examples of the last batch that no backward pass has used yet; of all that were used; and of those
-        #: that a step has used.
+        #: Examples of the last batch that no backward pass has used yet; of all batches that were used; and
+        #: of the batches that a step has used.
         self._pending = self._used = self._trained = 0
         self._is_counted = False
         self._loader = None  # type: Optional[str]
@@ -115,18 +115,18 @@ class TorchWatch(object):
         self._replicas = []  # type: List[weakref.ref[Any]]
         self._exchanges = False
         self._exchanged = 0.0
-        #: How many steps are left before the statistics of the replicas are read, of how many these tell, and
-        #: when they were read last.
+        #: How many steps are left until the statistics of the replicas are read, how many steps one reading
+        #: stands for, and when they were last read.
         self._left = self._stride = 1
         self._looked = clock()
         self._is_sampled = False
-        #: Whether a backward pass is reported that waits for long, and how long the last such one took.
+        #: Whether a backward pass that waits for long was reported, and how long the last such pass took.
         self._is_late = False
         self._late_seconds = 0.0
         self._wants_loss = True
         self._is_scaled = False
         self._loss = None  # type: Any
-        # What was reported.
+        # What the last report covered.
         self._since = clock()
         self._counts = {}  # type: Dict[int, int]
         self._total = 0
@@ -138,7 +138,7 @@ class TorchWatch(object):
 
     def patch_optimizers(self, module):
         # type: (ModuleType) -> None
-        """Hear of each step: by PyTorch's hook from 2.0 on, before by what its profiler is called with."""
+        """Count each step: by PyTorch's hook from 2.0 on, before that by a function called in each step."""
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is not None:
             signatures.check(register, ("hook",))
@@ -160,14 +160,14 @@ class TorchWatch(object):
 
     def patch_backward(self, module):
         # type: (ModuleType) -> None
-        """Wrap the backward pass, in which ``Tensor.backward`` ends, too."""
+        """Wrap the backward pass, which ``Tensor.backward`` also uses."""
         original = module.backward
         signatures.check(original, ("tensors", "grad_tensors"))
 
         @signatures.wraps(original)
         def backward(tensors, *arguments, **named):
             # type: (Any, *Any, **Any) -> Any
-            if self._backward_since:  # A checkpoint makes a part of it once more, within it.
+            if self._backward_since:  # An activation checkpoint runs a nested backward pass.
                 return original(tensors, *arguments, **named)
             if self._wants_loss and not self._is_scaled:
                 self._guard(self._take_loss, tensors)
@@ -189,7 +189,7 @@ class TorchWatch(object):
 
     def patch_loaders(self, module):
         # type: (ModuleType) -> None
-        """Wrap what takes a batch from a ``DataLoader``, and what begins to."""
+        """Wrap the functions that take batches from a ``DataLoader``, and that begin its iteration."""
         torch = module.torch
         loader = module.DataLoader
         begin = loader.__iter__
@@ -201,7 +201,7 @@ class TorchWatch(object):
         @signatures.wraps(begin)
         def __iter__(own):
             # type: (Any) -> Any
-            if not torch.is_grad_enabled():  # It evaluates.
+            if not torch.is_grad_enabled():  # The script evaluates.
                 return begin(own)
             if self._loader is None:
                 self._guard(self._note_loader, own)
@@ -218,7 +218,7 @@ class TorchWatch(object):
             # type: (Any) -> Any
             if self._input_since or not torch.is_grad_enabled():
                 return original(own)
-            # As `_waiting` does, without a call for each batch.
+            # The same as `_waiting`, without one call more for each batch.
             self._input_since = begun = clock()
             try:
                 batch = original(own)
@@ -232,8 +232,8 @@ class TorchWatch(object):
 
     def _waiting(self, original, own):
         # type: (Callable[..., Any], Any) -> Any
-        """Return what a function of a loader returns, for which the script waits."""
-        if self._input_since:  # One loader takes from another.
+        """Return the result of a loader's function, counting the time as input wait."""
+        if self._input_since:  # One loader takes batches from another.
             return original(own)
         self._input_since = begun = clock()
         try:
@@ -244,7 +244,7 @@ class TorchWatch(object):
 
     def patch_replicas(self, module):
         # type: (ModuleType) -> None
-        """Have ``DistributedDataParallel`` measure how long gradients take on their way, as it can."""
+        """Have ``DistributedDataParallel`` measure how long gradients take to exchange, as it can."""
         replica = module.DistributedDataParallel
         original = replica.__init__
         signatures.check(original, ("self", "module"))
@@ -262,7 +262,7 @@ class TorchWatch(object):
 
     def patch_collectives(self, module):
         # type: (ModuleType) -> None
-        """Wrap the collective calls that a script makes itself: it waits for other ranks in them."""
+        """Wrap the collective calls that a script makes itself, in which it waits for other ranks."""
         for name, expected in (("all_reduce", ("tensor", "op")), ("barrier", ("group",))):
             original = getattr(module, name)
             signatures.check(original, expected)
@@ -286,10 +286,10 @@ class TorchWatch(object):
 
     def patch_scalers(self, module):
         # type: (ModuleType) -> None
-        """Take the loss before a ``GradScaler`` multiplies it."""
+        """Take the loss before a ``GradScaler`` scales it."""
         scaler = module.GradScaler
         original = vars(scaler).get("scale")
-        if original is None:  # It is that of another module.
+        if original is None:  # Another module defines it.
             return
         signatures.check(original, ("self", "outputs"))
 
@@ -307,7 +307,7 @@ class TorchWatch(object):
 
     def _stepped(self, optimizer, arguments=None, named=None):
         # type: (Any, Any, Any) -> None
-        """Count a step of an optimizer, once: its class may call that of another, which has the hook, too."""
+        """Count an optimizer's step once, even if its class calls another class that has the hook, too."""
         counted = self._optimizers.get(id(optimizer))
         if counted is None:
             counted = self._optimizers[id(optimizer)] = _Counted()
@@ -315,7 +315,7 @@ class TorchWatch(object):
         elif counted.backwards == self._backwards and counted.backwards:
             return
         counted.backwards = self._backwards
-        if not self._backwards:  # Gradients come from elsewhere.
+        if not self._backwards:  # Gradients do not come from a backward pass.
             self._used, self._pending = self._used + self._pending, 0
         self._trained = self._used
         counted.steps += 1
@@ -325,13 +325,13 @@ class TorchWatch(object):
 
     def _take_batch(self, tensor, iterator, batch):
         # type: (Any, Any, Any) -> None
-        """Note how many examples a batch has: its first dimension, but no more than the loader takes."""
-        first = batch[0] if type(batch) is list else batch  # As most batches are.
+        """Note how many examples a batch has: its first dimension, but at most the loader's batch size."""
+        first = batch[0] if type(batch) is list else batch  # This is the common case.
         is_plain = type(first) is tensor and first.dim()
         rows = first.size(0) if is_plain else _rows(tensor, batch, _DEEPEST)
         try:
             most = iterator._index_sampler.batch_size
-        except AttributeError:  # A sampler of the script's own.
+        except AttributeError:  # The script has a sampler of its own.
             most = None
         if most is not None and (rows is None or rows > most):
             rows = most
@@ -341,7 +341,7 @@ class TorchWatch(object):
 
     def _take_loss(self, tensors):
         # type: (Any) -> None
-        """Keep the number that gradients are made of, without its graph."""
+        """Keep the number that gradients are computed of, without its graph."""
         if isinstance(tensors, (list, tuple)):
             if len(tensors) != 1:
                 return
@@ -350,7 +350,7 @@ class TorchWatch(object):
             return
         self._wants_loss = False
         value = tensors.detach()
-        # On an accelerator it is not computed yet: the thread of reports waits for it.
+        # On an accelerator it is not computed yet: the report thread waits for it.
         self._loss = value.item() if value.device.type == "cpu" else value
 
     def _note_loader(self, loader):
@@ -365,7 +365,7 @@ class TorchWatch(object):
 
     def _note_replica(self, replica):
         # type: (Any) -> None
-        """Follow the statistics of a replica."""
+        """Register a replica whose statistics are read."""
         if not hasattr(replica, "_get_ddp_logging_data"):
             self._reporter.say("this PyTorch does not measure its all-reduce")
             return
@@ -376,16 +376,16 @@ class TorchWatch(object):
 
     def _look(self):
         # type: () -> None
-        """Read how long the last step has waited for gradients on their way; the steps since are like it.
+        """Read how long the last step waited for gradients; the steps since the last reading count as equal.
 
-        The thread that trains does so: a replica that waits for others is locked meanwhile.
+        The training thread does this: a replica that waits for other ranks is locked.
         """
         replicas = [each for each in (known() for known in self._replicas) if each is not None]
         waited = sum(map(_waited_nanoseconds, replicas)) * 1e-9
         now = clock()
-        if self._late_seconds and 2 * waited >= self._late_seconds:  # It was counted when it ended.
+        if self._late_seconds and 2 * waited >= self._late_seconds:  # It was already counted when it ended.
             self._late_seconds = waited = 0.0
-        # One step may have waited for longer than all others: they took no longer than they did.
+        # The measured step may be the slowest: all steps together waited at most for the elapsed time.
         seconds = max(now - self._looked, 1e-6)
         self._exchanged += min(waited * self._stride, seconds)
         stride = SAMPLED_STEPS if self._is_sampled else max(1, int(self._stride / LOOKS_PER_SECOND / seconds))
@@ -405,7 +405,7 @@ class TorchWatch(object):
 
     def _begin(self, optimizer):
         # type: (Any) -> None
-        """Report the steps of this process from now on, if it is the first of its replica that trains."""
+        """Start to report the steps of this process, if it is the first of its replica that trains."""
         if len(self._optimizers) > 1 or not self._reporter.owns():
             return
         self._total = _steps_before(optimizer)
@@ -419,7 +419,7 @@ class TorchWatch(object):
 
     def _described(self):
         # type: () -> str
-        """Return what gradients are exchanged by, in words."""
+        """Return in words how gradients are exchanged."""
         if self._replicas:
             return "gradients: all-reduced by DistributedDataParallel"
         return "gradients: all-reduced by itself" if self._exchanges else "gradients: its own"
@@ -431,7 +431,7 @@ class TorchWatch(object):
 
     def _follow(self):
         # type: () -> None
-        """Report once a second what was done, until the process ends."""
+        """Report once a second which steps were made, until the process ends."""
         is_over = False
         while not is_over and not self._guard.is_broken:
             is_over = self._ended.wait(stepping.REPORT_SECONDS)
@@ -439,7 +439,7 @@ class TorchWatch(object):
 
     def _report(self, is_over):
         # type: (bool) -> None
-        """Report the steps since the last report; that there are none only when that lasts."""
+        """Report the steps since the last report; report that there are none only if that lasts."""
         now, counts = clock(), {key: each.steps for key, each in list(self._optimizers.items())}
         steps = max(count - self._counts.get(key, 0) for key, count in counts.items())
         seconds, trained = now - self._since, self._trained
@@ -456,7 +456,8 @@ class TorchWatch(object):
             "examples": trained - self._told_trained if self._is_counted else None,
             "loss": self._loss_now() if steps else None,
             "input_wait_seconds": None if waited is None else max(0.0, waited - self._told_waited),
-            # A part may be known late, since only some steps are measured: it is no wait of this interval.
+            # Part of the wait may be known late, since only some steps are measured: it does not fit this
+            # interval.
             "all_reduce_seconds": None
             if exchanged is None
             else min(max(0.0, exchanged - self._told_exchanged), seconds),
@@ -469,15 +470,15 @@ class TorchWatch(object):
 
     def _waited_until(self, now):
         # type: (float) -> Optional[float]
-        """Return for how long batches were waited for; None: the script has no ``DataLoader``."""
+        """Return how long the script waited for batches; None: it has no ``DataLoader``."""
         since = self._input_since
         return None if self._loader is None else self._waited + (now - since if since else 0.0)
 
     def _exchanged_until(self, now):
         # type: (float) -> Optional[float]
-        """Return for how long other ranks were waited for; None: gradients stay in this process.
+        """Return how long the script waited for other ranks; None: gradients stay in this process.
 
-        A backward pass that does not end counts, too: nothing has measured it yet.
+        A backward pass that does not end counts, too, although no statistics include it yet.
         """
         if not self._replicas and not self._exchanges:
             return None
@@ -519,7 +520,7 @@ def _rows(tensor, batch, deepest):
 
 def _waited_nanoseconds(replica):
     # type: (Any) -> int
-    """Return how long the last measured step of a replica waited after its own gradients were ready."""
+    """Return how long a replica's last measured step waited after its own gradients were ready."""
     said = replica._get_ddp_logging_data()
     taken, overlap = said.get("backward_comm_time", 0), said.get("backward_compute_comm_overlap_time", 0)
     return max(0, int(taken) - int(overlap))
@@ -527,7 +528,7 @@ def _waited_nanoseconds(replica):
 
 def _steps_before(optimizer):
     # type: (Any) -> int
-    """Return how many steps an optimizer counts that were made before this one; 0: it does not count."""
+    """Return how many steps an optimizer's state counts before the current step; 0: it does not count."""
     for state in optimizer.state.values():
         made = state.get("step") if isinstance(state, dict) else None
         return 0 if made is None else max(0, int(made) - 1)

@@ -1,4 +1,4 @@
-"""Takes our frames out of what Python prints of an error that the script does not catch."""
+"""Removes the instrumentation's frames from the tracebacks of errors that the script does not catch."""
 
 from __future__ import absolute_import
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Any, Optional, Set, Type
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
-#: Errors have others as their cause; so many are looked at.
+#: Errors may have other errors as causes; at most this many are cleaned.
 _MOST_ERRORS = 100
 
 
@@ -20,7 +20,7 @@ def connect():
     # type: () -> None
     """Print errors without our frames, unless the script has hooks of its own.
 
-    A traceback can be changed from Python 3.7 on; before, our frames show the name of this package.
+    Python can change a traceback from 3.7 on; before that, our frames show the name of this package.
     """
     if sys.version_info < (3, 7):
         return
@@ -45,7 +45,7 @@ def _print(kind, error, trace):
 
 def _clean(error):
     # type: (Optional[BaseException]) -> None
-    """Take our frames out of the traceback of an error, and of those that led to it."""
+    """Remove our frames from the traceback of an error and of the errors that led to it."""
     left = [error]
     seen = set()  # type: Set[int]
     while left and len(seen) < _MOST_ERRORS:
@@ -58,7 +58,7 @@ def _clean(error):
 
 def _without_ours(trace):
     # type: (Optional[TracebackType]) -> Optional[TracebackType]
-    """Return a traceback without our frames; one that has no others stays as it is."""
+    """Return a traceback without our frames; a traceback of our frames alone stays unchanged."""
     kept = []
     at = trace
     while at is not None:

@@ -1,7 +1,7 @@
-"""Traces steps of a session, when that is asked for and now and then.
+"""Traces single steps of a session: on request, and at regular intervals.
 
-What TensorFlow gives of a step, a serialized ``RunMetadata``, is written as it is: the reader of the
-trace has the means to make sense of it, and a training image need not.
+TensorFlow's result for a step, a serialized ``RunMetadata``, is written unchanged: the reader of the trace
+can parse it, and a training image need not be able to.
 """
 
 from __future__ import absolute_import
@@ -19,17 +19,17 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, Mapping, Optional
 
-#: All trainers trace at the same times of the clock, so that their traces of a moment stand side by side.
+#: All trainers trace at the same clock times, so that their traces of a moment can be compared.
 EVERY_SECONDS = 60.0
-#: The first steps are not like the others.
+#: The first steps are not typical.
 WARM_UP_STEPS = 20
-#: For so long TensorFlow's profiler looks at the servers that a coordinator trains with.
+#: How long TensorFlow's profiler profiles the servers that a coordinator trains with.
 PROFILE_MILLISECONDS = 1000
-#: Within that every agent has seen what it is asked for, which it looks for once a second.
+#: Within this time every agent has seen a request: agents look for one once a second.
 LEAD_SECONDS = 2.0
-#: So long the request stays; one that is older was left by a process that was killed.
+#: How long a request stays; a request older than the second time was left by a killed process.
 ASKED_SECONDS, LEFT_SECONDS = 15.0, 60.0
-#: So many traces of this trainer stay.
+#: How many traces of this trainer are kept.
 KEPT = 60
 _FOLDER, _REQUEST = "traces", "request"
 _NAME = re.compile(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z$")
@@ -38,10 +38,10 @@ _LEVEL, _FULL_TRACE = b"\x08", b"\x08\x03"
 
 
 class TraceWatch(object):
-    """Says when a step is traced, traces it and writes what is found.
+    """Decides when a step is traced, and writes the trace.
 
     Args:
-        environment: of the process as it began.
+        environment: the environment with which the process began.
     """
 
     def __init__(self, environment):
@@ -57,10 +57,10 @@ class TraceWatch(object):
 
     def due(self, steps):
         # type: (int) -> Optional[str]
-        """Return the name of the trace to take now, once; None: none.
+        """Return the name of the trace to make now, once; None: none is due.
 
         Args:
-            steps: how many this process has made.
+            steps: how many steps this process has made.
         """
         if self._folder is None:
             return None
@@ -77,20 +77,23 @@ class TraceWatch(object):
 
     def refuse(self):
         # type: () -> None
-        """Say of a trace that is asked for that there is no session: then servers are profiled at once."""
+        """Answer a request for a trace with an error: the steps use no session.
+
+        Then servers are profiled at once.
+        """
         name = None if self._folder is None else self._asked(self._folder)
         if name is not None:
             self._write(name, None, {"error": "its steps are made without a session"})
 
     def ask_for_profiles(self, steps):
         # type: (int) -> None
-        """Ask the agents to have their servers profiled, if it is time for a trace: a coordinator has none.
+        """Ask the agents to profile their servers if a trace is due: a coordinator cannot trace steps.
 
-        They see that where all replicas have one folder, as on one machine; elsewhere the agent of this
-        process passes it on.
+        The agents see the request if all replicas share one folder, as on one machine; elsewhere the agent of
+        this process passes it on.
 
         Args:
-            steps: how many the workers have made.
+            steps: how many steps the workers have made.
         """
         if self._folder is None:
             return
@@ -109,14 +112,14 @@ class TraceWatch(object):
             os.rename(path + ".trainer", path)
             self._asked_until = time.time() + ASKED_SECONDS
         except OSError:
-            pass  # As below.
+            pass  # As in `_write`: then there is no trace.
 
     def _asked(self, folder):
         # type: (str) -> Optional[str]
-        """Return the name of a trace that is asked for and was not taken yet; None: none is."""
+        """Return the name of a requested trace that was not made yet; None: there is no request."""
         try:
             with open(os.path.join(folder, _REQUEST)) as file:
-                name = (file.read(100).split() or [""])[0]  # Behind it stands what is asked of others.
+                name = (file.read(100).split() or [""])[0]  # The rest is for others.
         except (OSError, UnicodeDecodeError):
             return None
         if not is_name(name) or name == self._answered:
@@ -126,12 +129,12 @@ class TraceWatch(object):
 
     def keep(self, name, metadata, context):
         # type: (str, bytes, Dict[str, Any]) -> None
-        """Write a traced step, beside the training.
+        """Write the trace of a step, in a thread beside the training.
 
         Args:
-            name: of the trace.
-            metadata: what TensorFlow gave of the step.
-            context: what else is known of it.
+            name: the name of the trace.
+            metadata: TensorFlow's metadata of the step.
+            context: what else is known of the step.
         """
         context.update({"trainer": self._trainer, "attempt": int(self._attempt)})
         threading.Thread(target=self._write, args=(name, metadata, context), name="traces").start()
@@ -150,12 +153,13 @@ class TraceWatch(object):
             os.replace(temporary, os.path.join(folder, self._file))
             self._prune(self._folder)
         except OSError:
-            pass  # The disk is full or the folder is gone: then there is no trace.
+            pass  # The disk is full or the folder is gone: there is no trace.
 
     def _prune(self, traces):
         # type: (str) -> None
-        """Remove this trainer's oldest traces, what it has left where it was killed, and folders that are
-        empty then. Those of its earlier attempts count, too.
+        """Remove this trainer's oldest traces, its unfinished files, and folders that are empty then.
+
+        Traces and files of the trainer's earlier attempts are included.
         """
         trainer = re.escape(self._trainer)
         taken, left = re.compile(r"%s\.\d+\.zip$" % trainer), re.compile(r"\.%s\.\d+\.zip\.tmp$" % trainer)
@@ -165,7 +169,7 @@ class TraceWatch(object):
         oldest = own[: max(0, len(own) - KEPT)]
         for folder, files in folders:
             removed = [each for each in files if left.match(each) or (folder in oldest and taken.match(each))]
-            # Another trainer may be about to write into one that is new.
+            # Another trainer may be about to write into a new folder.
             is_old = time.time() - os.stat(folder).st_mtime > LEFT_SECONDS
             for each in removed:
                 os.unlink(os.path.join(folder, each))
@@ -174,15 +178,15 @@ class TraceWatch(object):
 
 
 class Buffers(object):
-    """What a traced run of a session is given in place of the script's own options and metadata.
+    """The options and metadata of a traced run, in place of the script's own.
 
     Args:
-        tf_session: TensorFlow's module of that name, which has the buffers.
+        tf_session: TensorFlow's module of that name, which has the buffer functions.
         options: a buffer of the script's own options, or None.
 
     Attributes:
-        options: a buffer of these that asks for a trace, too.
-        metadata: a buffer for what TensorFlow says of the run.
+        options: a buffer of these options that also asks for a trace.
+        metadata: a buffer for TensorFlow's metadata of the run.
     """
 
     def __init__(self, tf_session, options):
@@ -199,20 +203,20 @@ class Buffers(object):
 
     def delete(self):
         # type: () -> None
-        """Free both."""
+        """Free both buffers."""
         self._tf_session.TF_DeleteBuffer(self.options)
         self._tf_session.TF_DeleteBuffer(self.metadata)
 
 
 def traces_itself(tf_session, options):
     # type: (Any, Any) -> bool
-    """Whether a step has options by which the script traces it: that goes first."""
+    """Return whether a step's options make the script's own trace, which takes precedence."""
     return options is not None and bytes(tf_session.TF_GetBuffer(options)).startswith(_LEVEL)
 
 
 def every_seconds(environment):
     # type: (Mapping[str, str]) -> float
-    """Return how often the job file wants a trace; 0: never, unless one is asked for."""
+    """Return the interval of traces from the job file; 0: traces are made only on request."""
     try:
         return float((settings.read(environment).get("trace") or {}).get("every_seconds", EVERY_SECONDS))
     except (AttributeError, TypeError, ValueError):
@@ -221,7 +225,7 @@ def every_seconds(environment):
 
 def name_at(seconds):
     # type: (float) -> str
-    """Return the name of a trace that is taken at a time (Unix seconds)."""
+    """Return the name of a trace that is made at a time (Unix seconds)."""
     milliseconds = int(seconds * 1000)
     moment = time.strftime("%Y-%m-%dT%H-%M-%S", time.gmtime(milliseconds // 1000))
     return "%s.%03dZ" % (moment, milliseconds % 1000)
@@ -229,7 +233,7 @@ def name_at(seconds):
 
 def _is_asked(path):
     # type: (str) -> bool
-    """Whether a trace is asked for; what was asked for by a process that was killed is taken back."""
+    """Return whether a trace is requested; remove the request of a killed process."""
     try:
         since = os.stat(path).st_mtime
     except OSError:
@@ -242,5 +246,5 @@ def _is_asked(path):
 
 def is_name(text):
     # type: (str) -> bool
-    """Whether a text could be the name of a trace."""
+    """Return whether a text could be the name of a trace."""
     return _NAME.match(text) is not None

@@ -1,6 +1,6 @@
-"""Waits for TensorFlow and PyTorch, and only then loads what looks at them.
+"""Waits for TensorFlow and PyTorch to be imported, and only then loads the code that watches them.
 
-A process that never imports either pays for one finder on ``sys.meta_path`` and for this module.
+A process that never imports either pays only for one finder on ``sys.meta_path`` and for this module.
 """
 
 from __future__ import absolute_import
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from . import torches
     from .patching import Instrument
 
-#: What TensorFlow's own modules are called: since 1.4; in 1.15 and 2.0 ``tensorflow`` is a façade.
+#: The package names of TensorFlow's own modules; in 1.15 and 2.0 ``tensorflow`` is only a facade.
 PACKAGES = ("tensorflow", "tensorflow_core")
-#: The modules that are looked at, below ``tensorflow.python``.
+#: The watched modules, below ``tensorflow.python``.
 MODULES = (
     "client.session",
     "ops.gradients_util",
@@ -34,7 +34,7 @@ MODULES = (
     "eager.def_function",
     "eager.polymorphic_function.polymorphic_function",
 )
-#: Those of Keras, which was a part of TensorFlow up to 2.5, then a package with its modules here and there.
+#: The watched modules of Keras, which was a part of TensorFlow up to 2.5, then a package whose modules moved.
 KERAS = {
     "fit": (
         "tensorflow.python.keras.engine.training",
@@ -68,7 +68,7 @@ KERAS = {
     ),
 }
 KERAS["evaluated callbacks"] = KERAS["callbacks"]
-#: What cures change beside that, below ``tensorflow.python``, and of Keras.
+#: The further modules that cures change, below ``tensorflow.python`` and in Keras.
 CURED = (
     "training.adam",
     "training.device_setter",
@@ -95,9 +95,9 @@ CURED_KERAS = {
         "tf_keras.src.optimizers.legacy.adam",
     ),
 }
-#: Modules of which several things are looked at, each by itself: one that is not known hides no other.
+#: Modules that are patched twice, independently: a failure of one patch does not prevent the other.
 TWICE = {"asked sessions": "client.session"}
-#: Those of PyTorch; a ``GradScaler`` was one for CUDA alone, up to 2.2.
+#: The watched modules of PyTorch; ``GradScaler`` was for CUDA alone up to 2.2.
 TORCH = (
     "torch.autograd",
     "torch.optim.optimizer",
@@ -114,7 +114,7 @@ def connect(environment):
     """Watch TensorFlow and PyTorch in this process.
 
     Args:
-        environment: of the process as it began.
+        environment: the environment with which the process began.
     """
     instruments = []  # type: List[Instrument]
     torch_instruments = []  # type: List[torches.TorchInstrument]

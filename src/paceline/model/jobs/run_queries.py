@@ -1,6 +1,6 @@
 """Queries for pages of a list of runs, and their answers from runs in memory.
 
-A store answers the same queries in SQL (`stores.runs`); a property test compares the two.
+A store answers the same queries in SQL (`stores.run_lists`); a property test compares the two.
 """
 
 from __future__ import annotations

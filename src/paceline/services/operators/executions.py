@@ -1,4 +1,4 @@
-"""Does with a job's objects on a cluster what was decided; everything may be done twice."""
+"""Executes commands on the cluster objects of a job; every command may be executed twice."""
 
 from __future__ import annotations
 
@@ -31,18 +31,19 @@ from paceline.rendering.surroundings import Surroundings
 from paceline.services.cluster.records import JobRecord
 from paceline.specs import dump_job
 
-#: The job as it was when it began, in its config map: what runs must not follow later changes.
+#: The key in a job's config map that holds the spec that the job runs with. The operator rewrites the spec
+#: when the job is scaled or resized; a running job does not follow other changes of its resource.
 SNAPSHOT = "job.yaml"
 NO_QUEUE = "there is no queue {} of Kueue or Volcano for this namespace"
 _REQUESTS_AT_ONCE = 16
 
 
 class Executor:
-    """Makes and ends the objects of jobs.
+    """Creates, resizes and deletes the objects of jobs.
 
     Args:
-        cluster: where they are.
-        agent_image: out of which the agent is brought; None: the images of jobs have it.
+        cluster: the cluster that holds the objects.
+        agent_image: the image that the agent comes from; None if the images of jobs contain the agent.
     """
 
     def __init__(self, cluster: Cluster, *, agent_image: str | None) -> None:
@@ -50,11 +51,11 @@ class Executor:
         self._agent_image = agent_image
         self._provided: dict[str, JobSpec] = {}
         self._systems: dict[str, QueueSystem] = {}
-        #: By job and pod: the size that the cluster refused, and why.
+        #: The size that the cluster refused, and its reason, by job and pod.
         self._refused: dict[str, dict[str, tuple[Object, str]]] = {}
 
     def forget(self, uid: str) -> None:
-        """Forget what was made for a job."""
+        """Forget what is cached about a job; its objects stay."""
         self._provided.pop(uid, None)
         self._systems.pop(uid, None)
         self._refused.pop(uid, None)
@@ -62,10 +63,14 @@ class Executor:
     async def act(
         self, resource: Object, record: JobRecord, actions: Sequence[commands.Command]
     ) -> list[events.Event]:
-        """Execute commands, many at a time; return what has failed for good.
+        """Execute commands, many at a time; return an event for each lasting failure.
+
+        If any command launches a replica, the objects that all replicas share are created first. If that
+        fails, no command is executed.
 
         Raises:
-            ClusterError: something has to be tried again, after all the others were tried.
+            ClusterError: the shared objects or a command have to be tried again. If one command fails, the
+                others are executed all the same.
         """
         if any(isinstance(action, commands.Launch) for action in actions):
             refusal = await self._provide(resource, record)
@@ -84,7 +89,10 @@ class Executor:
         return [each for each in done if each is not None and not isinstance(each, BaseException)]
 
     async def _provide(self, resource: Object, record: JobRecord) -> events.Event | None:
-        """Make what all replicas share: names, and what their agents are told."""
+        """Create the objects that all replicas share; return a lasting failure.
+
+        They are the service, the network policy, the agents' token and config map, and the queue's pod group.
+        """
         spec, uid = record.state.spec, resource["metadata"]["uid"]
         if self._provided.get(uid) == spec:
             return None
@@ -116,7 +124,10 @@ class Executor:
         return None
 
     async def _tie_code(self, resource: Object, spec: JobSpec) -> events.Event | None:
-        """Have the packed folder that came with a job deleted with it; a folder of other origin stays."""
+        """Make the job the owner of the packed code that was submitted with it; return a lasting failure.
+
+        The cluster then deletes this config map with the job. A config map of other origin stays.
+        """
         name = spec.code.config_map if spec.code is not None else None
         if name is None:
             return None
@@ -137,7 +148,7 @@ class Executor:
         return None
 
     async def _enter(self, resource: Object, spec: JobSpec, queue: str) -> None:
-        """Find out whose queue it is, and make what its pods need there."""
+        """Find out whether Kueue or Volcano has the queue, and create the pod group that Volcano needs."""
         where = self._surroundings(resource)
         system = await system_of(self._cluster, queue, where.namespace)
         if system is None:
@@ -147,7 +158,7 @@ class Executor:
         self._systems[resource["metadata"]["uid"]] = system
 
     def _queued(self, pod: labels.Object, resource: Object, spec: JobSpec) -> labels.Object:
-        """Return a pod as its job's queue wants it."""
+        """Return a pod with the fields that the system of its job's queue needs."""
         match self._systems.get(resource["metadata"]["uid"]):
             case QueueSystem.KUEUE:
                 return kueue.grouped(pod, spec, spec.scheduling.queue or "")
@@ -191,7 +202,7 @@ class Executor:
             self._surroundings(resource),
             attempt=launch.attempt,
             memory_bytes=launch.memory_bytes,
-            # What was free when the job began need not be free any more when a replica comes back.
+            # The node had room when the job began, but may be full when a replica restarts.
             node=record.places.get(launch.replica) if launch.attempt == 1 else None,
         )
         try:
@@ -219,22 +230,23 @@ class Executor:
                 raise
 
     async def resize(self, resource: Object, record: JobRecord, found: Sequence[Object]) -> Mapping[str, str]:
-        """Give pods that run what their replicas may take by now.
+        """Resize running pods to the current allowances of their replicas.
 
         Args:
             resource: the job.
-            record: where it stands.
-            found: its pods.
+            record: the job's state.
+            found: the job's pods.
 
         Returns:
-            Why the cluster does not give it, by replica. What is wrong is not asked of the same pod again.
+            The reason why the cluster does not resize a replica, by replica. A size that the cluster rejected
+            as invalid is not requested for the same pod again.
 
         Raises:
-            ClusterError: something has to be tried again.
+            ClusterError: a request has to be tried again.
         """
         known = self._provided.get(resource["metadata"]["uid"])
         if known is not None and known != record.state.spec:
-            await self._provide(resource, record)  # Who comes next goes on from the job as it is now.
+            await self._provide(resource, record)  # The next launch uses the current spec.
         refusals = self._refused.setdefault(resource["metadata"]["uid"], {})
         for gone in refusals.keys() - {pod["metadata"]["uid"] for pod in found}:
             del refusals[gone]
@@ -244,7 +256,7 @@ class Executor:
             state = record.state.replica(seen[0]) if seen is not None else None
             if state is None or seen is None or state.attempt != seen[1]:
                 continue
-            # One that has ended keeps its size, also where its next attempt gets more memory.
+            # A pod that has ended keeps its size, even if the next attempt of its replica gets more memory.
             if state.phase is not ReplicaPhase.RUNNING or not _runs(pod):
                 continue
             allowance = allowances.allowance(record.state, state.replica)
@@ -259,7 +271,7 @@ class Executor:
         return refused
 
     async def _resize(self, pod: Object, wanted: Object, refusals: dict[str, tuple[Object, str]]) -> str:
-        """Resize a pod; return why it cannot be, empty if it was."""
+        """Resize a pod; return the reason if the cluster does not resize it, otherwise an empty string."""
         uid, (namespace, name) = pod["metadata"]["uid"], key_of(pod)
         asked, why = refusals.get(uid, (None, ""))
         if asked == wanted:
@@ -269,14 +281,14 @@ class Executor:
         except ClusterError as error:
             if not (error.is_refusal or error.is_forbidden or error.is_missing):
                 raise
-            if error.is_refusal:  # A quota may have room when it is asked again.
+            if error.is_refusal:  # Other errors may pass: a quota may have room later.
                 refusals[uid] = wanted, error.message
             return error.message
         refusals.pop(uid, None)
         return ""
 
     async def clean_up(self, resource: Object, record: JobRecord, seen: Sequence[PodState]) -> None:
-        """Remove the pods of a job that has ended, by its policy; the others keep their logs."""
+        """Delete the pods that the clean-up policy of an ended job names; the other pods keep their logs."""
         spec = record.state.spec
         if not record.state.phase.is_final or spec.clean_up is CleanUp.RUNNING:
             return
@@ -298,18 +310,18 @@ def _runs(pod: Object) -> bool:
 
 
 def owner(each: Object) -> str | None:
-    """Return the identity of the job that an object belongs to."""
+    """Return the UID of the job that owns an object; None if no job owns it."""
     references = each["metadata"].get("ownerReferences") or ()
     return next((str(one["uid"]) for one in references if one["kind"] == kinds.TRAINING_JOBS.name), None)
 
 
 def is_owned(each: Object, resource: Object) -> bool:
-    """Whether an object belongs to a job."""
+    """Return whether a job owns an object."""
     return owner(each) == str(resource["metadata"]["uid"])
 
 
 def _owned(made: labels.Object, resource: Object) -> labels.Object:
-    """Return an object that goes with its job."""
+    """Return an object with its job as the owner, so that the cluster deletes it with the job."""
     reference = {
         "apiVersion": kinds.TRAINING_JOBS.api_version,
         "kind": kinds.TRAINING_JOBS.name,

@@ -66,7 +66,9 @@ class RoleSection(Section):
 
     replicas: _Replicas = Field(1, description="how many; 0 leaves the role out")
     max_replicas: _Replicas | None = Field(
-        None, description="workers: up to how many a running job may be scaled; default: twice as many"
+        None,
+        description="workers: up to how many a running job may be scaled; "
+        "default: as many again, at least 16 and at most 256 more",
     )
     cpu: fields.CpuCores | None = Field(None, description="cores of each replica; default: no limit")
     memory: fields.Bytes | None = Field(None, description="memory of each replica; default: no limit")

@@ -1,6 +1,6 @@
-"""Which settings of the job file's ``training:`` block ask for which cure of a script.
+"""Maps settings of the job file's ``training:`` block to cures of a script.
 
-A script that is written with Paceline's training library obeys the block by itself, and no cure touches it.
+A script written with Paceline's training library obeys the block by itself; no cure changes it.
 """
 
 from __future__ import absolute_import
@@ -45,11 +45,11 @@ _CONTIGUOUS = "contiguous"
 
 def patches(environment, reporter, server_watch):
     # type: (Mapping[str, str], Reporter, ServerWatch) -> Dict[str, List[Patch]]
-    """Return what patches the modules of TensorFlow that ``wiring`` calls by a name, in order.
+    """Return the patches of TensorFlow's modules, in order, by the names that ``wiring`` gives the modules.
 
     Args:
-        environment: of the process as it began.
-        reporter: takes what cures say.
+        environment: the environment with which the process began.
+        reporter: takes the reports of cures.
         server_watch: knows which task of a cluster this process is.
     """
     chosen = settings.read(environment)
@@ -67,7 +67,7 @@ def patches(environment, reporter, server_watch):
 
 def servers(environment):
     # type: (Mapping[str, str]) -> int
-    """Return how many parameter servers the job has; 0: that is not known."""
+    """Return how many parameter servers the job has; 0: unknown."""
     try:
         return len(json.loads(environment.get("TF_CONFIG") or "{}")["cluster"]["ps"])
     except (KeyError, TypeError, ValueError):
@@ -92,7 +92,7 @@ def _placement(settings, environment, note, server_watch):
 
 def _planned(plan):
     # type: (Any) -> Dict[str, int]
-    """Return the servers of a saved plan by the names that TensorFlow gives to variables and their parts."""
+    """Return the servers of a saved plan by TensorFlow's names of variables and their parts."""
     found = {}
     for each in plan.get("variables", ()) if isinstance(plan, dict) else ():
         on = each["ps"]
@@ -110,7 +110,7 @@ def _partitioning(settings, environment, note, server_watch):
     said = note(partitions)
     if asked.get("rows", _CONTIGUOUS) != _CONTIGUOUS:
         reason = "TensorFlow saves parts of a table as one only if rows are %s" % _CONTIGUOUS
-        # Said when TensorFlow is there: of a script of the training library it never is.
+        # Reported once TensorFlow is loaded: scripts of the training library never get there.
         return [("ops.variable_scope", lambda module: said.refused(reason))]
     count = servers(environment)
     parts = asked.get("shards") or (count if strategy == "fixed" else None)
@@ -228,7 +228,7 @@ def _library_settings(settings, environment, note, server_watch):
     return [("client.session", cure.patch)]
 
 
-#: In the order in which they wrap what several of them wrap.
+#: In the order in which they wrap a function that several of them wrap.
 _CURES = (
     _lazy_adam,
     _placement,

@@ -1,8 +1,8 @@
 """``device-filters``: a trainer's session sees the parameter servers and its own task, and no other trainer.
 
-Without filters a session is made when every task of the cluster answers, so a worker that has ended or has
-not begun keeps the others from starting. A graph that has operations on other trainers needs these: there the
-cure is refused.
+Without filters a session is created only when every task of the cluster answers, so a worker that has ended
+or has not begun keeps the others from starting. A graph with operations on other trainers needs those
+trainers: for it the cure is refused.
 """
 
 from __future__ import absolute_import
@@ -25,7 +25,7 @@ class DeviceFilters(object):
     """Gives filters to sessions that have none.
 
     Args:
-        note: says whether they were given.
+        note: reports whether filters were given.
         server_watch: knows which task this process is.
     """
 
@@ -51,9 +51,9 @@ class DeviceFilters(object):
 
     def _filtered(self, module, target, graph, config):
         # type: (Any, Any, Any, Any) -> Any
-        """Return the configuration of a session with filters; None: it stays as it is."""
+        """Return a session's configuration with filters; None: it stays unchanged."""
         task = self._server_watch.task
-        if not target or task is None:  # It runs on this process alone, or on a server that is another's.
+        if not target or task is None:  # It uses this process alone, or another process's server.
             return None
         if config is not None and config.device_filters:
             self._note.refused("the script has filters of its own")
@@ -76,7 +76,7 @@ class DeviceFilters(object):
 
 def is_elsewhere(device, task):
     # type: (str, str) -> bool
-    """Whether a device is on a task that is neither a parameter server nor a trainer's own."""
+    """Return whether a device is on a task that is neither a parameter server nor this trainer."""
     parts = device.split("/")
     job = next((each for each in parts if each.startswith("job:")), None)
     if job is None or "/" + job == _SERVERS:

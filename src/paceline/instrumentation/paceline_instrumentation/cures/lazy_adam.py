@@ -1,9 +1,9 @@
-"""``lazy-adam``: Adam moves only the rows that a batch uses, and lets only their moments decay.
+"""``lazy-adam``: Adam updates only the rows that a batch uses, and decays only their moments.
 
-TensorFlow's own sparse path of Adam lets the moments of all rows of a table decay, and moves all rows, in
-each step. Here the same formula (Kingma and Ba 2015, section 2, the efficient form) is computed for the rows
-of the gradient alone, as ``tf.contrib.opt.LazyAdamOptimizer`` does it. Names and shapes of variables and
-slots stay, so checkpoints are those of Adam. A dense gradient goes through TensorFlow's own code.
+In each step TensorFlow's own sparse path of Adam decays the moments of all rows of a table and moves all
+rows. This cure computes the same formula (Kingma and Ba 2015, section 2, the efficient form) for the rows of
+the gradient alone, as ``tf.contrib.opt.LazyAdamOptimizer`` does. Names and shapes of variables and slots
+stay, so checkpoints are compatible with Adam's. A dense gradient goes through TensorFlow's own code.
 """
 
 from __future__ import absolute_import
@@ -25,10 +25,10 @@ _THIRD = "Keras 3 does not train with parameter servers"
 
 
 class LazyAdam(object):
-    """Replaces how Adam applies a sparse gradient.
+    """Replaces the way Adam applies a sparse gradient.
 
     Args:
-        note: says to which variables it was applied.
+        note: reports to which variables it was applied.
     """
 
     def __init__(self, note):
@@ -68,7 +68,7 @@ class LazyAdam(object):
 
     def patch_keras(self, module):
         # type: (ModuleType) -> None
-        """Replace it in an Adam of Keras, of the generation that the module has."""
+        """Replace it in a Keras Adam, of whichever generation the module has."""
         adam = module.Adam
         if hasattr(adam, "_resource_apply_sparse"):
             self._patch_slotted(adam, module)
@@ -134,9 +134,10 @@ class LazyAdam(object):
 
     def _applied(self, variable, change):
         # type: (Any, Callable[[], Any]) -> Optional[Tuple[Any]]
-        """Return what a change gives; None: it could not be made, and that was said.
+        """Return the result of a change; None: it failed, and the reason was reported.
 
-        A change gives an operation of a graph, and nothing where it is made at once.
+        The result is a tuple of one, as a change returns a graph's operation, or nothing when it runs
+        eagerly.
         """
         made = self._note.attempt(lambda: (change(),))
         if made is not None:
@@ -145,7 +146,7 @@ class LazyAdam(object):
 
 
 class _Operations(object):
-    """The operations of the TensorFlow whose module is patched: 1.15 and 2.0 have them elsewhere."""
+    """The operations of the TensorFlow whose module is patched; 1.15 and 2.0 have them in another package."""
 
     def __init__(self, package):
         # type: (str) -> None
@@ -155,16 +156,16 @@ class _Operations(object):
 
     def rows_moved(self, grad, var, indices, first, second, rate, epsilon, scatter_add):
         # type: (Any, Any, Any, Any, Any, Any, Any, Callable[..., Any]) -> Any
-        """Return an operation that moves some rows of a variable and of its two moments.
+        """Return an operation that updates some rows of a variable and of its two moments.
 
         Args:
-            grad: of the rows, [rows, ...].
+            grad: the gradients of the rows, [rows, ...].
             var: the table.
             indices: the rows, [rows], each once.
-            first: the slot of the first moment and how much of it stays.
-            second: those of the second moment.
+            first: the slot of the first moment, and the share of it that stays.
+            second: the slot of the second moment, and the share of it that stays.
             rate: the learning rate, corrected for the bias of the moments.
-            epsilon: added to the root of the second moment.
+            epsilon: the constant added to the root of the second moment.
             scatter_add: adds rows to a variable.
         """
         (mean, kept), (square, kept_square) = first, second
@@ -180,7 +181,7 @@ class _Operations(object):
 
     def _rows(self, variable, indices):
         # type: (Any, Any) -> Any
-        # To gather from what stands for a resource would read all of it in older versions.
+        # In older versions ``gather`` from a resource variable would read all of it.
         return (
             variable.sparse_read(indices)
             if hasattr(variable, "handle")
@@ -190,7 +191,7 @@ class _Operations(object):
 
 def _operations(module):
     # type: (ModuleType) -> _Operations
-    """Return the operations of the TensorFlow that a module of it, or of a Keras, uses."""
+    """Return the operations of the TensorFlow that a module, its own or one of Keras, uses."""
     inner = "tensorflow_core.python"
     is_inner = module.__name__.startswith("tensorflow_core.") or inner + ".ops.math_ops" in sys.modules
     return _Operations(inner if is_inner else "tensorflow.python")
@@ -198,7 +199,7 @@ def _operations(module):
 
 def _changes(optimizer, gradient, variable):
     # type: (Any, Any, Any) -> Any
-    """Return what is added to a variable and to its two moments: each of these, with a change of rows."""
+    """Return the changes of a variable and of its two moments: pairs of a variable and its changed rows."""
     tf = sys.modules["tensorflow"]  # type: Any
     place = optimizer._index_dict[optimizer._var_key(variable)]
     mean, square = optimizer._momentums[place], optimizer._velocities[place]
@@ -220,7 +221,7 @@ def _changes(optimizer, gradient, variable):
 
 def _summed(tf, optimizer, gradient):
     # type: (Any, Any, Any) -> Any
-    """Return the values of a gradient and its rows, each once; before 2.11 the optimizer leaves them."""
+    """Return a gradient's values and rows, each row once; optimizers before 2.11 do not sum them."""
     values, rows = gradient.values, gradient.indices
     if hasattr(optimizer, "_deduplicate_sparse_grad"):
         return values, rows

@@ -1,8 +1,8 @@
 """``lean-servers``: a parameter server is TensorFlow's C server and nothing else.
 
-A script's server starts when it is joined, and then takes the place of the script: same process, no Python of
-TensorFlow. What the script does between makes no difference to it. A script that goes on beside its server
-keeps it in its process.
+A script's server starts only when it is joined. Then it replaces the script: the same process, without
+TensorFlow's Python. What the script does between creating and joining its server makes no difference to the
+server. A script that goes on beside its server keeps the server within its process.
 """
 
 from __future__ import absolute_import
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .notes import Note
 
 NAME, VERSION = "lean-servers", 1
-#: A server that is not joined by then starts within the script: others wait for it.
+#: After this time a server that was not joined starts within the script: others wait for it.
 JOIN_SECONDS = 10.0
 _JOB = "ps"
 _BEGIN = ("self", "server_or_cluster_def", "job_name", "task_index", "protocol", "config", "start")
@@ -32,10 +32,10 @@ _LIBRARY, _EXTENSION = "libtensorflow_cc.so.2", "_pywrap_tensorflow_internal"
 
 
 class LeanServers(object):
-    """Holds a server back until it is joined.
+    """Delays a server until it is joined.
 
     Args:
-        note: says whether the script was replaced.
+        note: reports whether the script was replaced.
     """
 
     def __init__(self, note):
@@ -90,7 +90,7 @@ class LeanServers(object):
 
     def _fits(self, arguments):
         # type: (Any) -> bool
-        """Whether the arguments of a server make a parameter server that can be replaced."""
+        """Return whether a server's arguments make a parameter server that can be replaced."""
         job = arguments.get("job_name") or getattr(arguments["server_or_cluster_def"], "job_name", None)
         if job != _JOB:
             return False
@@ -111,7 +111,7 @@ class LeanServers(object):
 
     def _release(self, server, reason):
         # type: (Any, Optional[str]) -> None
-        """Start a server that is held, or any; say why it is not replaced unless that was said."""
+        """Start a given server if it is held (None: any held server); report the reason, if there is one."""
         with self._lock:
             held = self._held
             if held is None or (server is not None and server is not held):
@@ -123,7 +123,7 @@ class LeanServers(object):
 
     def _replace(self, server):
         # type: (Any) -> None
-        """Have the server take the place of this process's program; returns only if it may not."""
+        """Replace this process's program with the server; return only if that is not possible."""
         with self._lock:
             if self._held is not server:  # It was not joined in time.
                 return
@@ -147,7 +147,7 @@ class LeanServers(object):
 
 def library():
     # type: () -> Optional[str]
-    """Return the path of the library that TensorFlow has its C functions in; None: it makes no server."""
+    """Return the path of the library with TensorFlow's C functions; None: it cannot make a server."""
     extension = next(
         (module for name, module in list(sys.modules.items()) if name.split(".")[-1] == _EXTENSION), None
     )

@@ -1,8 +1,8 @@
 """``library-settings``: settings that only the training library obeys, with the reason for each.
 
-No cure can give them to a script that is not written with the library, so what the job file asks for is
-refused here instead of being left out in silence. Settings that a script may read for itself, such as the
-size of a batch, are not among them.
+No cure can apply them to a script that is not written with the library. So these settings are refused here
+instead of being ignored silently. Settings that a script may read by itself, such as the batch size, are not
+among them.
 """
 
 from __future__ import absolute_import
@@ -27,7 +27,7 @@ def _other_than(usual):
     return lambda value: value is not None and value != usual
 
 
-#: Setting, by its path in the block; whether a value asks for something; why a script cannot be given it.
+#: The setting's path in the block; whether its value asks for something; why a script cannot be given it.
 REASONS = (
     (
         "steps_in_flight",
@@ -62,10 +62,10 @@ REASONS = (
 
 
 class LibrarySettings(object):
-    """Refuses what cannot be given to a script.
+    """Refuses settings that cannot be applied to a script.
 
     Args:
-        note: says why not.
+        note: reports why.
         settings: the block.
     """
 
@@ -76,7 +76,7 @@ class LibrarySettings(object):
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Change nothing, and say so: scripts of the library never come here."""
+        """Change nothing, and report the refusals: scripts of the library never get here."""
         for path, asks, reason in REASONS:
             if asks(value(self._settings, path)):
                 self._note.refused("%s: %s" % (path, reason))
@@ -84,7 +84,7 @@ class LibrarySettings(object):
 
 def value(settings, path):
     # type: (Mapping[str, Any], str) -> Any
-    """Return a setting by its path, such as ``transfers.packed``; None: it is not there."""
+    """Return a setting by its path, such as ``transfers.packed``; None: it is not set."""
     found = settings  # type: Any
     for name in path.split("."):
         found = found.get(name) if isinstance(found, dict) else None

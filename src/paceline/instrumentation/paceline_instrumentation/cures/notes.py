@@ -1,4 +1,4 @@
-"""What a cure says of itself: what it was applied to, or why it was not."""
+"""Reports of a cure: what it was applied to, or why it was not applied."""
 
 from __future__ import absolute_import
 
@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
     T = TypeVar("T")
 
-#: So many of the places of a cure are named, and the others counted.
+#: How many places of a cure are named; the others are counted.
 _NAMED = 5
-#: A reason may quote an error of TensorFlow.
+#: How much of a reason is reported: it may quote a TensorFlow error.
 _MOST_CHARACTERS = 400
 
 
@@ -21,8 +21,8 @@ class Note(object):
 
     Args:
         reporter: takes the reports.
-        name: of the cure.
-        version: of the cure: what it does to a graph changes with it.
+        name: the name of the cure.
+        version: the version of the cure; it changes if the cure's effect on a graph changes.
     """
 
     def __init__(self, reporter, name, version):
@@ -36,9 +36,9 @@ class Note(object):
 
     def applied(self, place):
         # type: (str) -> None
-        """Say that the cure was applied to a variable, or whatever it changes, by its name.
+        """Report that the cure was applied to a variable or another object, by its name.
 
-        All places of a graph are said together when its first step is reported.
+        All places of a graph are reported together, with its first step.
         """
         if place in self._places:
             return
@@ -49,14 +49,14 @@ class Note(object):
 
     def refused(self, reason):
         # type: (str) -> None
-        """Say why the cure was not applied, at once: each reason once."""
+        """Report at once why the cure was not applied; each reason is reported once."""
         if reason not in self._refusals:
             self._refusals.append(reason)
             self._append("refused", len(self._refusals), reason[:_MOST_CHARACTERS])
 
     def attempt(self, change, *arguments):
         # type: (Callable[..., T], *Any) -> Optional[T]
-        """Return what a change gives; None: it could not be made, and why was said."""
+        """Return the result of a change; None: it failed, and the reason was reported."""
         try:
             return change(*arguments)
         except Exception as error:  # noqa: BLE001 - the edge between the script and what changes it
@@ -65,7 +65,7 @@ class Note(object):
 
     def finish(self):
         # type: () -> None
-        """Say at once what all cures were applied to: the script goes no further."""
+        """Report at once what all cures were applied to: the script goes no further."""
         self._reporter.append_waiting()
 
     def _append_places(self):

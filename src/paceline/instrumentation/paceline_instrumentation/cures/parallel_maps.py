@@ -1,9 +1,9 @@
-"""``parallel-map``: several elements of a ``tf.data`` pipeline go through a function at once.
+"""``parallel-map``: a ``tf.data`` pipeline applies a function to several elements at once.
 
-``Dataset.map`` without ``num_parallel_calls`` gets the number that the job file asks for. Elements leave in
-the order in which they came, so values stay. A function with a state of its own (random numbers, Python code,
-a variable that it reads) gives other values when it is called several times at once: its ``map`` stays as it
-is. To know that, such a function is traced a second time. The risk is memory: so many elements are in work.
+``Dataset.map`` without ``num_parallel_calls`` gets the number from the job file. The order of elements stays,
+so values stay. A function with state (random numbers, Python code, a variable that it reads) gives other
+values if several calls run at once, so its ``map`` stays unchanged. To find that out, such a function is
+traced a second time. The risk is memory: this many elements are processed at once.
 """
 
 from __future__ import absolute_import
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 NAME, VERSION = "parallel-map", 1
 AUTO = "auto"
 _ARGUMENT, _ORDERED = "num_parallel_calls", "deterministic"
-#: The packages that make pipelines of ``map`` for themselves.
+#: The packages whose own code calls ``map``.
 _OWN = ("tensorflow", "tensorflow_core", "keras", "tf_keras")
-#: Operations that TensorFlow says have a state, and that do nothing but raise.
+#: Operations that TensorFlow marks as stateful, but that can only raise.
 _HARMLESS = ("Assert",)
 
 
@@ -33,8 +33,8 @@ class ParallelMaps(object):
     """Gives ``map`` a number of parallel calls.
 
     Args:
-        note: says which functions were changed.
-        calls: how many; ``auto``: as TensorFlow chooses.
+        note: reports which functions were changed.
+        calls: the number of calls; ``auto``: TensorFlow chooses it.
     """
 
     def __init__(self, note, calls):
@@ -80,7 +80,7 @@ class ParallelMaps(object):
 
     def _is_the_same(self, dataset, function, package):
         # type: (Any, Any, str) -> bool
-        """Whether a ``map`` with parallel calls gives what it gives without; say so."""
+        """Return whether a ``map`` gives the same values with parallel calls; report the answer."""
         function = _of_python(function)
         name = getattr(function, "__name__", type(function).__name__)
         state = _state(prefetches.end(dataset), package)
@@ -93,19 +93,19 @@ class ParallelMaps(object):
 
 def _is_of_tensorflow(function):
     # type: (Any) -> bool
-    """Whether a function is a part of TensorFlow or Keras: they know what they do."""
+    """Return whether a function is part of TensorFlow or Keras, whose own calls of ``map`` stay unchanged."""
     return str(getattr(_of_python(function), "__module__", "")).split(".")[0] in _OWN
 
 
 def _of_python(function):
     # type: (Any) -> Any
-    """Return the script's function, from within a ``tf.function``."""
+    """Return the script's Python function, also from a ``tf.function``."""
     return getattr(function, "python_function", function)
 
 
 def _state(dataset, package):
     # type: (Any, str) -> Optional[str]
-    """Return an operation of a pipeline's function that has a state, or is not known; None: it has none."""
+    """Return a stateful or unknown operation of the pipeline's function; None: it has none."""
     function = dataset._map_func
     function = getattr(function, "function", function)
     definition = function.function_def if hasattr(function, "function_def") else function.definition

@@ -1,9 +1,9 @@
-"""``partitioning``: a large table is cut along its rows, a part for each parameter server.
+"""``partitioning``: a large table is cut along its rows, into one part for each parameter server.
 
-A script that makes its tables by ``tf.get_variable`` without a partitioner gets one for those that are large.
-The parts are ranges of rows, in order: so TensorFlow saves and restores the table under its one name,
-whatever the number of its parts is. A lookup in such a table goes to the part that has the row (``div``, not
-the default ``mod``); ``tf.gather`` of it becomes such a lookup, as it would read all of it otherwise.
+If a script makes its tables by ``tf.get_variable`` without a partitioner, the large ones get one. The parts
+are consecutive ranges of rows: so TensorFlow saves and restores the table under its single name, whatever the
+number of its parts is. A lookup in such a table goes to the part that has the row (``div``, not the default
+``mod``). ``tf.gather`` of such a table becomes a lookup, as it would read all of it otherwise.
 """
 
 from __future__ import absolute_import
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from .notes import Note
 
 NAME, VERSION = "partitioning", 1
-#: A matrix is taken for a table of rows when it has so many times as many rows as columns.
+#: A matrix counts as a table if it has at least this many times as many rows as columns.
 ROWS_TO_COLUMNS = 16
-#: As the training library takes it where the job file says nothing.
+#: The training library's default.
 LEAST_PART_BYTES = 64 << 10
 _VALUE_BYTES = 4
 _GET = ("self", "var_store", "name", "shape", "dtype", "initializer")
@@ -33,13 +33,13 @@ _LOOK_UP = ("params", "ids", "partition_strategy")
 
 
 class Partitioning(object):
-    """Cuts tables, and has them looked up by ranges of rows.
+    """Cuts tables, and makes lookups in them go by ranges of rows.
 
     Args:
-        note: says which tables were cut.
+        note: reports which tables were cut.
         servers: how many parameter servers the job has.
-        parts: of each table; None: as many as have ``least_bytes``, at most one for each server.
-        least_bytes: of a part.
+        parts: the parts of each table; None: as many as have ``least_bytes``, at most one for each server.
+        least_bytes: the least size of a part.
     """
 
     def __init__(self, note, servers, parts, least_bytes):
@@ -53,7 +53,7 @@ class Partitioning(object):
 
     def patch_scopes(self, module):
         # type: (ModuleType) -> None
-        """Hand partitioners to ``tf.get_variable``, in ``tensorflow.python.ops.variable_scope``."""
+        """Give partitioners to ``tf.get_variable``, in ``tensorflow.python.ops.variable_scope``."""
         scope = module.VariableScope
         original = scope.get_variable
         signatures.check(original, _GET, NAME)
@@ -77,7 +77,7 @@ class Partitioning(object):
 
     def _partitioner(self, asked, package):
         # type: (Mapping[str, Any], str) -> Any
-        """Return what cuts a variable; None: it stays as the script has it."""
+        """Return a variable's partitioner; None: the variable stays as the script has it."""
         is_whole = asked.get("partitioner") is None and asked["self"].partitioner is None
         sizes = _sizes(asked.get("shape"))
         if not is_whole or sizes is None or hasattr(asked.get("initializer"), "op"):
@@ -92,7 +92,7 @@ class Partitioning(object):
 
     def _count(self, sizes, value_bytes):
         # type: (List[int], int) -> int
-        """Return in how many parts a table is cut; a small one is not worth another message."""
+        """Return into how many parts a table is cut; a small one is not worth another message."""
         size_bytes = sizes[0] * sizes[1] * value_bytes
         if size_bytes < LEAST_PART_BYTES:
             return 1
@@ -107,13 +107,13 @@ class Partitioning(object):
             return
         parts = list(variable)
         self._cut.update(part.op.name for part in parts)
-        # From 1.8 on `tf.gather` has what it reads from read the rows, if it can do so.
+        # From 1.8 on `tf.gather` calls the variable's `sparse_read`, if it has one.
         variable.sparse_read = functools.partial(_look_up, package, variable)
         self._note.applied("%s in %d parts" % (variable.name, len(parts)))
 
     def patch_lookups(self, module):
         # type: (ModuleType) -> None
-        """Look rows up by ranges, in ``tensorflow.python.ops.embedding_ops``."""
+        """Make lookups go by ranges of rows, in ``tensorflow.python.ops.embedding_ops``."""
         original = module._embedding_lookup_and_transform
         signatures.check(original, _LOOK_UP, NAME)
 
@@ -128,7 +128,7 @@ class Partitioning(object):
 
     def patch_gathers(self, module):
         # type: (ModuleType) -> None
-        """Have ``tf.gather`` ask a table to read its rows, as it does by itself from TensorFlow 1.8 on."""
+        """Make ``tf.gather`` call a table's ``sparse_read``, as it does by itself from TensorFlow 1.8 on."""
         original = module.gather
         signatures.check(original, ("params", "indices"), NAME)
         if _READS in inspect.unwrap(original).__code__.co_names:
@@ -145,7 +145,7 @@ class Partitioning(object):
 
     def _is_cut(self, params):
         # type: (Any) -> bool
-        """Whether a table was cut here; it may be a list of its parts, or of tensors of their values."""
+        """Return whether a table was cut here; it may be a list of its parts, or of their value tensors."""
         parts = list(params) if is_partitioned(params) or isinstance(params, (list, tuple)) else []
         if len(parts) < 2 or not hasattr(parts[0], "op"):
             return False
@@ -157,7 +157,7 @@ class Partitioning(object):
 
 def _is_of_variable(scope, package):
     # type: (str, str) -> bool
-    """Whether what is made in a scope is a slot: its scope has the name of a variable that there is."""
+    """Return whether a scope makes slots: then its name begins with the name of an existing variable."""
     framework = sys.modules[package.rpartition(".")[0] + ".framework.ops"]  # type: Any
     known = {each.op.name for each in framework.get_default_graph().get_collection("variables")}
     words = scope.split("/")
@@ -166,20 +166,20 @@ def _is_of_variable(scope, package):
 
 def _look_up(package, table, ids, name=None):
     # type: (str, Any, Any, Any) -> Any
-    """Return the rows of a table that was cut, [ids ..., row ...]."""
+    """Return rows of a cut table, [ids ..., row ...]."""
     lookups = sys.modules[package + ".embedding_ops"]  # type: Any
     return lookups.embedding_lookup(table, ids, "div", name)
 
 
 def is_partitioned(variable):
     # type: (Any) -> bool
-    """Whether something is a ``PartitionedVariable`` of TensorFlow's graphs."""
+    """Return whether an object is a ``PartitionedVariable`` of TensorFlow's graphs."""
     return hasattr(variable, "_get_variable_list")
 
 
 def _sizes(shape):
     # type: (Any) -> Optional[List[int]]
-    """Return the sizes of a shape as a script gives it; None: it does not say all of them."""
+    """Return the sizes of a shape as a script gives it; None: it does not give all of them."""
     listed = shape.as_list() if hasattr(shape, "as_list") else shape
     if not isinstance(listed, (list, tuple)):
         return None

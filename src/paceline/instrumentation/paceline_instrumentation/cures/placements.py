@@ -1,9 +1,9 @@
-"""``variable-placement``: which parameter server holds a variable, where a script leaves that to TensorFlow.
+"""``variable-placement``: which parameter server holds a variable, if a script leaves that to TensorFlow.
 
-``tf.train.replica_device_setter`` gives variables to the servers in turn, whatever their sizes are. Its
-device chooser is handed another strategy here: each variable goes to the server with the fewest bytes so far,
-or where a saved plan says. A slot lies with its variable, as before. All replicas build the same graph, so
-all come to the same places.
+``tf.train.replica_device_setter`` assigns variables to the servers in turn, whatever their sizes are. This
+cure gives its device chooser another strategy: each variable goes to the server with the fewest bytes so far,
+or to its server in a saved plan. A slot stays with its variable, as before. All replicas build the same
+graph, so all choose the same servers.
 """
 
 from __future__ import absolute_import
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NAME, VERSION = "variable-placement", 1
 _CHOOSER = ("self", "ps_tasks", "ps_device", "worker_device", "merge_devices", "ps_ops", "ps_strategy")
-#: What a value takes whose type is not known.
+#: The size of a value of unknown type.
 _VALUE_BYTES = 4
 
 
@@ -27,8 +27,8 @@ class Placement(object):
     """Replaces the strategy of device setters that have TensorFlow's default.
 
     Args:
-        note: says which variables were placed.
-        planned: servers by the names of variables; empty: by size.
+        note: reports which variables were placed.
+        planned: servers by the names of variables; others go by size.
     """
 
     def __init__(self, note, planned):
@@ -38,7 +38,7 @@ class Placement(object):
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Replace it in ``tensorflow.python.training.device_setter``."""
+        """Replace the strategy in ``tensorflow.python.training.device_setter``."""
         chooser, in_turn = module._ReplicaDeviceChooser, module._RoundRobinStrategy
         original = chooser.__init__
         signatures.check(original, _CHOOSER, NAME)
@@ -59,12 +59,12 @@ class Placement(object):
 
 
 class Strategy(object):
-    """Gives each variable to a parameter server. It is what a device setter takes for ``ps_strategy``.
+    """Assigns each variable to a parameter server; a device setter takes it as its ``ps_strategy``.
 
     Args:
-        servers: how many there are.
+        servers: how many servers there are.
         planned: servers by the names of variables; others go by size.
-        note: says which variables were placed.
+        note: reports which variables were placed.
     """
 
     def __init__(self, servers, planned, note):
@@ -87,11 +87,11 @@ class Strategy(object):
 
 def chosen(planned, loads):
     # type: (Optional[int], Sequence[int]) -> int
-    """Return the server that is planned, or else the one with the fewest bytes, the first of several.
+    """Return the planned server, or else the server with the fewest bytes, the first if there are several.
 
     Args:
         planned: a server, which a smaller job may not have; None: the plan has none.
-        loads: bytes of each server.
+        loads: the bytes of each server.
     """
     if planned is not None and planned < len(loads):
         return planned
@@ -100,7 +100,7 @@ def chosen(planned, loads):
 
 def size_bytes(operation):
     # type: (Any) -> int
-    """Return how large the variable is that an operation makes, which has its shape; 0: it has none."""
+    """Return the size of the variable that an operation makes, from the operation's shape; 0: it has none."""
     try:
         definition = getattr(operation, "node_def", operation)
         attributes = definition.attr

@@ -1,12 +1,16 @@
-"""``prefetch``: batches of a ``tf.data`` pipeline are made while a step computes.
+"""``prefetch``: a ``tf.data`` pipeline makes batches while a step computes.
 
-A pipeline that a script iterates over, in a session or eagerly, or hands to ``fit`` or to a coordinator, gets
-a ``prefetch`` at its end if it has none there. The elements and their order stay. What changes: the pipeline
-is so many batches ahead, which takes their memory, and whatever a function of the pipeline reads elsewhere (a
-variable, a generator's state) it reads that much earlier; the state of an iterator that a script saves has
-the batches in it. In a graph it is one operation more, so a script with a seed of the graph, and none of its
-operations, draws other initial values. TensorFlow from 2.10 on does so by itself, with a buffer of its own
-choice.
+A pipeline that a script iterates over, in a session or eagerly, or passes to ``fit`` or to a coordinator,
+gets a ``prefetch`` at its end if it has none there. The elements and their order stay. These things change:
+
+- The pipeline is ahead by the number of batches that the job file asks for, which takes their memory.
+- Anything that a function of the pipeline reads elsewhere (a variable, a generator's state) is read that much
+  earlier.
+- The state of an iterator that a script saves includes these batches.
+- A graph has one more operation, so a script with a graph seed and no operation seeds draws other initial
+  values.
+
+TensorFlow from 2.10 on prefetches by itself, with a buffer size of its own choice.
 """
 
 from __future__ import absolute_import
@@ -21,9 +25,9 @@ if TYPE_CHECKING:
     from .notes import Note
 
 NAME, VERSION = "prefetch", 1
-#: What may stand behind a ``prefetch`` without a need for another one, as parts of the names of classes.
+#: Parts of class names of datasets that may follow a ``prefetch`` without needing another one.
 _PASSING = ("Options", "Repeat", "Take", "Skip", "Model", "Optimize", "MaxIntraOp", "PrivateThreadPool")
-#: What a pipeline became that was made within a function: its parts are not to be seen.
+#: The class of a pipeline that was made within a function: its parts are not visible.
 _UNKNOWN = "VariantDataset"
 _DEEPEST = 50
 
@@ -32,8 +36,8 @@ class Prefetching(object):
     """Puts a ``prefetch`` at the end of pipelines.
 
     Args:
-        note: says which pipelines were changed.
-        batches: that are made ahead.
+        note: reports which pipelines were changed.
+        batches: how many batches are made ahead.
     """
 
     def __init__(self, note, batches):
@@ -43,13 +47,13 @@ class Prefetching(object):
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Wrap what makes iterators, in ``tensorflow.python.data.ops.dataset_ops``."""
+        """Wrap the methods that make iterators, in ``tensorflow.python.data.ops.dataset_ops``."""
         for name in ("DatasetV1", "DatasetV2", "Dataset"):
             dataset = getattr(module, name, None)
             if dataset is None or (name == "Dataset" and hasattr(module, "DatasetV2")):
                 continue
             own = vars(dataset)
-            # The public method of later versions calls the private one.
+            # In later versions the public method calls the private one.
             for kind in ("one_shot", "initializable"):
                 method = "_make_%s_iterator" % kind
                 self._patch_iterator(dataset, method if method in own else method[1:])
@@ -71,7 +75,7 @@ class Prefetching(object):
 
     def patch_strategies(self, module):
         # type: (ModuleType) -> None
-        """Wrap what hands pipelines to workers, in ``distribute.parameter_server_strategy_v2``."""
+        """Wrap the methods that pass pipelines to workers, in ``distribute.parameter_server_strategy_v2``."""
         strategy = module.ParameterServerStrategyV2Extended
         from_function = strategy._distribute_datasets_from_function
         whole = strategy._experimental_distribute_dataset
@@ -93,7 +97,7 @@ class Prefetching(object):
 
     def patch_coordinators(self, module):
         # type: (ModuleType) -> None
-        """Wrap what makes a pipeline for each worker, in ``distribute.coordinator.cluster_coordinator``."""
+        """Wrap the method that makes worker pipelines, in ``distribute.coordinator.cluster_coordinator``."""
         coordinator = module.ClusterCoordinator
         original = coordinator.create_per_worker_dataset
         signatures.check(original, ("self", "dataset_fn"), NAME)
@@ -110,7 +114,7 @@ class Prefetching(object):
 
     def _prefetching(self, function):
         # type: (Callable[..., Any]) -> Callable[..., Any]
-        """Return a function that makes what another makes, with a ``prefetch`` at its end."""
+        """Return a function that returns another function's pipeline with a ``prefetch`` at its end."""
 
         @signatures.wraps(function, NAME)
         def made(*arguments, **named):
@@ -121,7 +125,7 @@ class Prefetching(object):
 
     def _prefetched(self, dataset):
         # type: (Any) -> Any
-        """Return a pipeline with a ``prefetch`` at its end, or as it is."""
+        """Return a pipeline with a ``prefetch`` at its end, or unchanged."""
         changed = self._note.attempt(self._change, dataset)
         return dataset if changed is None else changed
 
@@ -136,7 +140,7 @@ class Prefetching(object):
 
 def end(dataset):
     # type: (Any) -> Any
-    """Return the last part of a pipeline, from within what stands around it in TensorFlow 1.13 and later."""
+    """Return the last dataset of a pipeline, without the adapters around it in TensorFlow 1.13 and later."""
     while hasattr(dataset, "_dataset") and "Adapter" in type(dataset).__name__:
         dataset = dataset._dataset
     return dataset
@@ -144,7 +148,7 @@ def end(dataset):
 
 def _is_ahead(dataset):
     # type: (Any) -> bool
-    """Whether a pipeline makes elements ahead at its end, or what it is made of is not to be seen."""
+    """Return whether a pipeline already prefetches at its end, or its parts are not visible."""
     for _ in range(_DEEPEST):
         dataset = end(dataset)
         name = type(dataset).__name__

@@ -1,7 +1,7 @@
-"""``recovery-wait``: how long a worker sleeps between two looks at whether the chief has made the variables.
+"""``recovery-wait``: how long a worker sleeps between two checks for the chief's variables.
 
-TensorFlow's session manager looks every 30 seconds, so a worker that comes a moment before its chief is done
-begins up to half a minute later. Only the default is replaced, never what a script has chosen.
+TensorFlow's session manager checks every 30 seconds, so a worker that starts just before its chief is done
+begins up to half a minute later. Only the default is replaced, never a value that the script has chosen.
 """
 
 from __future__ import absolute_import
@@ -28,11 +28,11 @@ _BEGIN = (
 
 
 class RecoveryWait(object):
-    """Replaces the default of session managers.
+    """Replaces the default wait of session managers.
 
     Args:
-        note: says whether it was replaced.
-        seconds: between two looks.
+        note: reports whether the wait was replaced.
+        seconds: the time between two checks.
     """
 
     def __init__(self, note, seconds):
@@ -42,7 +42,7 @@ class RecoveryWait(object):
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Replace it in ``tensorflow.python.training.session_manager``."""
+        """Replace the wait in ``tensorflow.python.training.session_manager``."""
         manager = module.SessionManager
         original = manager.__init__
         signatures.check(original, _BEGIN, NAME)

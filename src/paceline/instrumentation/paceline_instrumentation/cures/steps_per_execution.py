@@ -1,11 +1,10 @@
 """``steps-per-execution``: ``Model.fit`` makes several steps in one call of its function.
 
-A model that was compiled without ``steps_per_execution`` gets the number that the job file asks for. The
-steps are the same, on the same batches in the same order: values stay. What changes is that callbacks hear of
-a batch once for several steps, and a coordinator schedules several steps at once. Keras' own callbacks are
-made for that. A callback of the script that wants each batch may not be (a schedule of the learning rate,
-say), so a fit that has one makes single steps, and that is said. A model that is saved whole keeps the number
-in it.
+A model that was compiled without ``steps_per_execution`` gets the number from the job file. The steps are the
+same, on the same batches in the same order, so values stay. But callbacks are notified of batches once for
+several steps, and a coordinator schedules several steps at once. Keras' own callbacks can handle that. The
+script's callbacks may need each batch (a schedule of the learning rate, say), so a ``fit`` with such a
+callback makes single steps, and the cure reports that. A model that is saved whole keeps the number in it.
 """
 
 from __future__ import absolute_import
@@ -23,17 +22,17 @@ if TYPE_CHECKING:
 
 NAME, VERSION = "steps-per-execution", 1
 _ARGUMENT = "steps_per_execution"
-#: What a callback has of its own if it wants each batch: both names, those of training and of old ones.
+#: The methods that a callback defines if it needs each batch: those for training, and their old names.
 _OF_BATCHES = ("on_train_batch_begin", "on_train_batch_end", "on_batch_begin", "on_batch_end")
 _KERAS = ("keras", "tf_keras", "tensorflow", "tensorflow_core")
 
 
 class StepsPerExecution(object):
-    """Gives models the number of steps when they are compiled, and takes it back where a fit needs each.
+    """Sets the number of steps when models are compiled, and resets it if a ``fit`` needs single steps.
 
     Args:
-        note: says which models it was given.
-        steps: that one call makes.
+        note: reports which models got the number.
+        steps: how many steps one call makes.
     """
 
     def __init__(self, note, steps):
@@ -101,7 +100,7 @@ class StepsPerExecution(object):
 
     def _decide(self, model, callbacks):
         # type: (Any, Any) -> None
-        """Take the number back from a model that is to be fitted, if a callback wants each batch."""
+        """Reset the number of a model that is about to be fitted if a callback needs each batch."""
         if model not in self._given:
             return
         wants = wanting_batches(getattr(callbacks, "callbacks", callbacks))
@@ -118,10 +117,10 @@ class StepsPerExecution(object):
 
 def wanting_batches(callbacks):
     # type: (Any) -> Optional[str]
-    """Return the class of a callback of the script that wants each batch; None: none of these does."""
+    """Return the class name of a callback of the script that needs each batch; None: there is none."""
     listed = callbacks if isinstance(callbacks, (list, tuple)) else [callbacks]  # type: Sequence[Any]
     for each in listed:
-        # Keras' own LambdaCallback has the script's functions in itself.
+        # Keras' own LambdaCallback holds the script's functions.
         functions = [vars(each).get(name) for name in _OF_BATCHES] if hasattr(each, "__dict__") else []
         owners = [owner for owner in type(each).__mro__ if any(name in vars(owner) for name in _OF_BATCHES)]
         if not all(part is None or _is_keras(part) for part in functions + owners):

@@ -1,14 +1,16 @@
 """``partitioning`` of a strategy: a ``ParameterServerStrategy`` cuts large tables along their rows.
 
-A strategy that the script gave no ``variable_partitioner`` gets one. It cuts matrices with many more rows
-than columns that a layer of Keras makes: Keras takes gradients of the parts, and its embeddings look rows up
-in them. A variable that the script makes by itself stays whole, as ``tf.GradientTape`` takes no gradient of
-one that is cut; so do weights of dense layers, which are small or have no such shape, as a step would put
-them together again. TensorFlow saves the parts as one under the table's name, and restores them whatever
-their number is; slots of Keras' optimizers up to 2.10 (legacy ones) it saves part by part, so those begin
-anew when that number changes. Initial values of a table are drawn for each part, so they differ from those of
-a whole one; what the values then do is the same. The risk is a layer that uses its table by ``tf.gather``:
-that reads all of it.
+A strategy without a ``variable_partitioner`` gets one. It cuts matrices with many more rows than columns that
+a Keras layer makes: Keras takes gradients of the parts, and its embeddings look up rows in them. These
+variables stay whole:
+
+- a variable that the script makes by itself, as ``tf.GradientTape`` takes no gradient of a cut variable;
+- weights of dense layers, which are small or have another shape, as a step would put them together again.
+
+TensorFlow saves the parts as one table under the table's name, and restores them whatever their number is.
+Slots of Keras optimizers up to 2.10 (legacy ones) it saves part by part, so those start again if the number
+changes. Initial values are drawn for each part, so they differ from those of a whole table; training is the
+same otherwise. The risk is a layer that reads its table with ``tf.gather``, which then reads all of it.
 """
 
 from __future__ import absolute_import
@@ -26,18 +28,18 @@ if TYPE_CHECKING:
     from .notes import Note
 
 NAME, VERSION = partitions.NAME, 1
-#: The method of layers that makes their variables, in every Keras.
+#: The method by which layers make their variables, in every Keras.
 _MAKES_WEIGHTS = "add_weight"
 
 
 class StrategyPartitioning(object):
-    """Hands partitioners to strategies.
+    """Gives partitioners to strategies.
 
     Args:
-        note: says which tables were cut.
-        parts: of each table; 0: one for each server; None: as many as have ``least_bytes``, at most one for
-            each server.
-        least_bytes: of a part, and of a table that is cut.
+        note: reports which tables were cut.
+        parts: the parts of each table; 0: one for each server; None: as many as have ``least_bytes``, at most
+            one for each server.
+        least_bytes: the least size of a part, and of a table that is cut.
     """
 
     def __init__(self, note, parts, least_bytes):
@@ -67,7 +69,7 @@ class StrategyPartitioning(object):
 
     def _partitioner(self, partitioners, resolver):
         # type: (Any, Any) -> Any
-        """Return what a strategy asks for the numbers of parts of a shape, [parts of rows, 1 ...]."""
+        """Return a strategy's partitioner: it returns a shape's numbers of parts, [parts of rows, 1 ...]."""
         servers = max(1, len(resolver.cluster_spec().as_dict().get("ps", ())))
         if self._parts is not None:
             cut = partitioners.FixedShardsPartitioner(self._parts or servers)
@@ -99,7 +101,7 @@ class StrategyPartitioning(object):
 
 def _is_of_a_layer():
     # type: () -> bool
-    """Whether a layer of Keras makes the variable that is being made."""
+    """Return whether the variable that is being made belongs to a Keras layer."""
     frame = sys._getframe()  # type: Any
     while frame is not None:
         if frame.f_code.co_name == _MAKES_WEIGHTS and "keras" in frame.f_globals.get("__name__", ""):

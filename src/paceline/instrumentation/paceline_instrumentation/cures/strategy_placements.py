@@ -1,15 +1,16 @@
 """``variable-placement`` of a strategy: which parameter server holds a variable.
 
-TensorFlow 2 gives variables to the servers in turn, whatever their sizes are. Here each goes to the server
-with the fewest bytes so far, or to that of a saved plan; what TensorFlow puts beside another variable, as
-slots of most optimizers, stays there and counts. Names, checkpoints and values stay: a variable is made as
-before, on another server. The risk is that bytes are not traffic: a small variable may be used more than a
-large one.
+TensorFlow 2 assigns variables to the servers in turn, whatever their sizes are. This cure assigns each to the
+server with the fewest bytes so far, or to its server in a saved plan. Variables that TensorFlow colocates
+with another one, such as the slots of most optimizers, stay there, and their bytes count. Names, checkpoints
+and values stay: a variable is made as before, on another server. The risk is that bytes are not traffic: a
+small variable may be used more than a large one.
 """
 
 from __future__ import absolute_import
 
 import re
+import weakref
 
 from .. import signatures
 from . import placements
@@ -17,7 +18,7 @@ from . import placements
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, List, Mapping
+    from typing import Any, List, Mapping
 
     from .notes import Note
 
@@ -29,7 +30,7 @@ class StrategyPlacement(object):
     """Chooses servers in place of a strategy's counter.
 
     Args:
-        note: says which variables were placed.
+        note: reports which variables were placed.
         planned: servers by the names of variables and of their parts; others go by size.
     """
 
@@ -37,12 +38,12 @@ class StrategyPlacement(object):
         # type: (Note, Mapping[str, int]) -> None
         self._note = note
         self._planned = planned
-        #: Bytes of each server, by the strategy.
-        self._loads = {}  # type: Dict[int, List[int]]
+        #: Bytes of each server, by the identity of the strategy.
+        self._loads = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[Any, List[int]]
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Wrap what makes variables in ``tensorflow.python.distribute.parameter_server_strategy_v2``."""
+        """Wrap the methods of ``distribute.parameter_server_strategy_v2`` that make variables."""
         strategy = module.ParameterServerStrategyV2Extended
         in_turn, beside = strategy._create_variable_round_robin, strategy._create_variable
         signatures.check(in_turn, ("self", "next_creator"), NAME)
@@ -69,30 +70,30 @@ class StrategyPlacement(object):
 
     def _of(self, strategy):
         # type: (Any) -> List[int]
-        return self._loads.setdefault(id(strategy), [0] * strategy._num_ps)
+        return self._loads.setdefault(strategy, [0] * strategy._num_ps)
 
     def _choose(self, strategy, name):
         # type: (Any, str) -> None
-        """Have the next variable go to a server, which the remainder of the count is."""
+        """Set the strategy's counter so that its remainder is the server for the next variable."""
         loads, count = self._of(strategy), strategy._variable_count
         server = placements.chosen(self._planned.get(name), loads)
         strategy._variable_count = count - count % len(loads) + len(loads) + server
 
     def _count(self, strategy, variable, is_chosen):
         # type: (Any, Any, bool) -> None
-        """Add the bytes of a variable to those of its server, and say where it is if that was chosen."""
+        """Add a variable's bytes to its server's; report the server if it was chosen here."""
         found = _SERVER.search(str(getattr(variable, "device", "")))
         if found is None:
             return
         server = int(found.group(1))
         self._of(strategy)[server] += _bytes(variable)
-        if is_chosen and variable.shape.as_list():  # Counters are no news.
+        if is_chosen and variable.shape.as_list():  # Scalars, such as counters, are not reported.
             self._note.applied("%s on ps-%d" % (str(variable.name).split(":")[0], server))
 
 
 def _full_name(module, name):
     # type: (Any, Any) -> str
-    """Return the name that a variable will have: it begins with the scope in which it is made."""
+    """Return the name that a variable will have, which begins with the current name scope."""
     scope = module.ops.get_name_scope()
     return "%s/%s" % (scope, name) if scope else str(name)
 

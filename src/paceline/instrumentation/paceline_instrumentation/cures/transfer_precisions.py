@@ -1,11 +1,12 @@
-"""``transfer-precision``: rows of tables, and gradients of them, cross the network in half the bytes.
+"""``transfer-precision``: rows of tables and their gradients cross the network in half the bytes.
 
-Rows that a lookup gathers on a parameter server are cast to a type of 16 bits there, and back on the worker;
-so are the gradients of these rows, the other way round. The servers keep float32, and the optimizer computes
-in it. Only lookups (``tf.nn.embedding_lookup`` and what is built on it) in float32 tables of another job are
-changed. Rows and gradients are rounded, so the values are not the same: bfloat16 keeps the range of float32
-and 8 bits of a number, float16 keeps 11 bits and loses what is smaller than 6e-8 or larger than 65504. Names
-of variables and checkpoints stay. ``SyncReplicasOptimizer`` sends its gradients by itself, in float32.
+Rows that a lookup gathers on a parameter server are cast to a 16-bit type there, and back on the worker; the
+gradients of these rows are cast in the same way in the other direction. The servers keep float32, and the
+optimizer computes in it. Only lookups (``tf.nn.embedding_lookup`` and functions built on it) in float32
+tables of another job are changed. Rows and gradients are rounded, so values change: bfloat16 keeps the range
+of float32 and 8 bits of a number; float16 keeps 11 bits and loses values smaller than 6e-8 or larger than
+65504. Names of variables and checkpoints stay. ``SyncReplicasOptimizer`` sends its gradients by itself, in
+float32.
 """
 
 from __future__ import absolute_import
@@ -30,10 +31,10 @@ _READS = ("Identity", "ReadVariableOp")
 
 
 class TransferPrecision(object):
-    """Casts rows and gradients where they leave one job for another.
+    """Casts rows and gradients that go from one job to another.
 
     Args:
-        note: says which tables it is for.
+        note: reports for which tables.
         kind: the type that is sent.
         server_watch: knows which task this process is.
     """
@@ -43,7 +44,7 @@ class TransferPrecision(object):
         self._note = note
         self._kind = kind
         self._server_watch = server_watch
-        #: The operations that make the tables, or their parts, that are looked up so.
+        #: The operations that make the tables, or their parts, whose lookups are cast.
         self._tables = set()  # type: Set[str]
 
     def patch_lookups(self, module):
@@ -66,7 +67,7 @@ class TransferPrecision(object):
             )
             if len(tables) > 1 or ids.get_shape().ndims == 1:
                 rows = original(*call.args, **call.kwargs)
-            else:  # TensorFlow transforms what it gathers from one table only for a list of ids.
+            else:  # For a single table, TensorFlow applies the transform only if the ids are a list.
                 rows = _flat(package, original, call, ids)
             self._tables.update(tables)
             self._note.applied(", ".join(tables))
@@ -76,7 +77,7 @@ class TransferPrecision(object):
 
     def _remote(self, asked):
         # type: (Any) -> List[str]
-        """Return the tables of a lookup if all are float32 and on another job; none where one is not."""
+        """Return a lookup's tables if all are float32 and on another job; otherwise none."""
         own = self._server_watch.task
         if own is None or asked.get("transform_fn") is not None:
             return []
@@ -116,7 +117,7 @@ class TransferPrecision(object):
 
     def _gradient_sent(self, package, gradient, variable):
         # type: (str, Any, Any) -> Any
-        """Return the gradient of a table with its values cast here, and back where the table is."""
+        """Return a table's gradient with its values cast here, and cast back where the table is."""
         if not hasattr(gradient, "indices") or variable.op.name not in self._tables:
             return gradient
         if _job(gradient.values.device) == _job(variable.device):
@@ -130,12 +131,12 @@ class TransferPrecision(object):
 
 
 class _Sending(object):
-    """What a lookup applies to the rows that it has gathered from a part, where the part is.
+    """Transforms the rows that a lookup has gathered from a part, where the part is.
 
     Args:
-        package: of TensorFlow's modules.
+        package: the package of TensorFlow's modules.
         kind: the type that is sent.
-        task: that the rows are for.
+        task: the task that receives the rows.
     """
 
     def __init__(self, package, kind, task):
@@ -153,7 +154,7 @@ class _Sending(object):
 
 def _flat(package, original, call, ids):
     # type: (str, Any, Any, Any) -> Any
-    """Look up ids of any shape as a list; return the rows in their shape, [ids ..., row ...]."""
+    """Look up ids of any shape as a list; return the rows in the shape of the ids, [ids ..., row ...]."""
     array = _operations(package, "ops.array_ops")
     call.arguments["ids"] = array.reshape(ids, [-1])
     rows = original(*call.args, **call.kwargs)
@@ -164,7 +165,7 @@ def _flat(package, original, call, ids):
 
 def _made_by(table):
     # type: (Any) -> str
-    """Return the name of the operation that makes a table; it may be a tensor of its values."""
+    """Return the name of the operation that makes a table, also from a tensor of the table's values."""
     operation = table.op
     while operation.type in _READS and operation.inputs:
         operation = operation.inputs[0].op

@@ -1,8 +1,8 @@
 """``unique-ids``: a lookup pulls each row once, however often its id is in the batch.
 
-Ids repeat in a batch, the hot ones often. TensorFlow's lookup pulls a row for each of them, and pushes a
-gradient for each, unless the caller has made them unique, as ``embedding_lookup_sparse`` does. The values are
-the same, and gradients of a row are summed before they are sent instead of after.
+Ids repeat in a batch, popular ones often. TensorFlow's lookup pulls a row and pushes a gradient for each
+occurrence, unless the caller has made the ids unique, as ``embedding_lookup_sparse`` does. The values stay
+the same; the gradients of a row are summed before they are sent instead of after.
 """
 
 from __future__ import absolute_import
@@ -26,7 +26,7 @@ class UniqueIds(object):
     """Makes the ids of lookups unique.
 
     Args:
-        note: says which lookups were changed.
+        note: reports which lookups were changed.
     """
 
     def __init__(self, note):
@@ -35,7 +35,7 @@ class UniqueIds(object):
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Wrap what looks rows up, in ``tensorflow.python.ops.embedding_ops``."""
+        """Wrap the function that looks up rows, in ``tensorflow.python.ops.embedding_ops``."""
         original = module._embedding_lookup_and_transform
         signatures.check(original, ("params", "ids"), NAME)
         package = module.__name__.rpartition(".ops.")[0]
@@ -54,7 +54,7 @@ class UniqueIds(object):
 
     def _unique(self, package, ids):
         # type: (str, Any) -> Any
-        """Return ids as a tensor, the distinct ones, and the place of each among these; None: they are so."""
+        """Return ids as a tensor, the distinct ids, and each id's place among these; None: nothing to do."""
         ops, array = sys.modules[package + ".framework.ops"], _array(package)  # type: Any, Any
         tensor = ops.convert_to_tensor(ids, name="ids")
         if not hasattr(tensor, "op") or tensor.op.type in _MADE_UNIQUE or tensor.shape.ndims == 0:
@@ -65,7 +65,7 @@ class UniqueIds(object):
 
     def _spread(self, package, rows, ids, places):
         # type: (str, Any, Any, Any) -> Any
-        """Return the rows of all ids, [ids ..., row ...], from those of the ids that differ."""
+        """Return the rows of all ids, [ids ..., row ...], from the rows of the distinct ids."""
         array = _array(package)
         found = array.gather(rows, places)
         shape = array.concat([array.shape(ids), array.shape(found)[1:]], 0)

@@ -1,8 +1,8 @@
-"""``unplaced-variables``: variables without a place go to the parameter servers.
+"""``unplaced-variables``: variables without a device go to the parameter servers.
 
-A script that makes a device setter and forgets to use it, or none at all, has its variables on the worker
-that runs the session: the servers idle, and each worker trains a model of its own. Here such a variable is
-made under ``tf.train.replica_device_setter``. A variable that has a place, a local one and one of a process
+A script that makes no device setter, or forgets to use it, has its variables on the worker that runs the
+session: the servers are idle, and each worker trains a model of its own. This cure makes such variables under
+``tf.train.replica_device_setter``. Variables with a device, local variables, and variables of a process
 without a server stay where they are.
 """
 
@@ -10,13 +10,14 @@ from __future__ import absolute_import
 
 import importlib.util
 import sys
+import weakref
 
 from .. import signatures
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Dict, Mapping
+    from typing import Any, Mapping
 
     from ..servers import ServerWatch
     from .notes import Note
@@ -26,10 +27,10 @@ _LOCAL = "local_variables"
 
 
 class UnplacedVariables(object):
-    """Makes variables of no place under a device setter.
+    """Makes variables without a device under a device setter.
 
     Args:
-        note: says which variables were placed.
+        note: reports which variables were placed.
         servers: how many parameter servers the job has.
         server_watch: knows which task this process is.
     """
@@ -39,13 +40,13 @@ class UnplacedVariables(object):
         self._note = note
         self._servers = servers
         self._server_watch = server_watch
-        self._setters = {}  # type: Dict[int, Any]
+        self._setters = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary[Any, Any]
 
     def patch(self, module):
         # type: (ModuleType) -> None
-        """Wrap what makes variables of graphs, where a module has it: its place changed with 2.12."""
+        """Wrap the function that makes a graph's variables, if this module has it: it moved with 2.12."""
         original = getattr(module, "default_variable_creator", None)
-        if original is None:  # It moved from the one module to the other.
+        if original is None:  # It moved from one of the two modules to the other.
             if importlib.util.find_spec(module.__name__.replace(".variable_scope", ".ref_variable")) is None:
                 self._note.refused("before TensorFlow 1.8 variables are made in many places")
             return
@@ -67,19 +68,17 @@ class UnplacedVariables(object):
 
     def _setter(self, package, named):
         # type: (str, Mapping[str, Any]) -> Any
-        """Return what places a variable that is to be made; None: it stays where it is."""
+        """Return the device setter for a variable that is to be made; None: it stays where it is."""
         task = self._server_watch.task
         if not self._servers or task is None or task.startswith("/job:ps/"):
             return None
         graph = sys.modules[package + ".framework.ops"].get_default_graph()
         if _LOCAL in (named.get("collections") or ()) or has_place(graph):
             return None
-        if id(graph) not in self._setters:
+        if graph not in self._setters:
             setters = sys.modules[package + ".training.device_setter"]  # type: Any
-            self._setters[id(graph)] = setters.replica_device_setter(
-                ps_tasks=self._servers, worker_device=task
-            )
-        return self._setters[id(graph)]
+            self._setters[graph] = setters.replica_device_setter(ps_tasks=self._servers, worker_device=task)
+        return self._setters[graph]
 
     def _say(self, variable):
         # type: (Any) -> None
@@ -88,7 +87,7 @@ class UnplacedVariables(object):
 
 def has_place(graph):
     # type: (Any) -> bool
-    """Whether what is made in a graph now has a job, or something that decides on one."""
+    """Return whether new operations of a graph have a job now, or a function that decides on one."""
     stack = graph._device_function_stack
     scopes = stack.peek_objs() if hasattr(stack, "peek_objs") else list(stack)
     if graph._colocation_stack and (
