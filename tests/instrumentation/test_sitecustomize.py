@@ -111,3 +111,10 @@ def test_a_broken_tensorflow_fails_as_it_would(runner, tmp_path):
     assert found.returncode == 0, found.stderr
     assert apart_from_addresses(found.stdout) == apart_from_addresses(expected.stdout)
     assert "cannot be looked into" in runner.reports("instrumentation")[0]["message"]
+
+
+def test_every_file_is_ascii() -> None:
+    # Python 2.7 reads no other text without a line that names its encoding.
+    files = sorted(FOLDER.rglob("*.py"))
+    assert files
+    assert [path.name for path in files if not path.read_bytes().isascii()] == []
