@@ -55,7 +55,7 @@ class Stored(NamedTuple):
 
 
 class LifeCycle(abc.ABC):
-    """The jobs of a home on this machine (`jobs.Jobs`), or of a namespace (`cluster_jobs.ClusterJobs`).
+    """The jobs of a home on this machine (`jobs.Jobs`), or of a namespace (`cluster.jobs.ClusterJobs`).
 
     A client of a server that gives access to either is a third kind
     (`surfaces.client.server_jobs.ServerJobs`).
