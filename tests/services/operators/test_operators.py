@@ -14,7 +14,7 @@ from support.operator_scenes import JOBS, is_worker, job, scene
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 from paceline.model.jobs.job_specs import FitPolicy, SchedulingSpec
-from paceline.rendering import labels
+from paceline.rendering import labels, pods
 from paceline.services.cluster.annotations import RESUME
 from paceline.services.operators import executions, reconcilers
 from paceline.specs.job_file import custom_resources
@@ -453,7 +453,8 @@ def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() 
             assert executions.owner(group) == it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
             for pod in it.cluster.of_kind(kinds.PODS).values():
                 assert pod["spec"]["schedulerName"] == "volcano"
-                assert pod["metadata"]["annotations"] == {"scheduling.k8s.io/group-name": "clicks"}
+                grouped = {"scheduling.k8s.io/group-name": "clicks"}
+                assert pod["metadata"]["annotations"] == {**pods.SCRAPED, **grouped}
             it.cluster.remove(JOBS, "clicks")
             assert it.cluster.of_kind(kinds.POD_GROUPS) == {}
 
