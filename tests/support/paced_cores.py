@@ -66,7 +66,7 @@ from paceline.stores import open_store
 
 home = state_dirs.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
 with open_store(home.store_url) as store:
-    times = probes.Times(**json.loads(sys.argv[3]))
+    times = probes.ProbeTimes(**json.loads(sys.argv[3]))
     probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0).probe(sys.argv[2])
 """
 TIMES = ProbeTimes(window=1.5, settle=0.5, known=4.0, most=240.0)

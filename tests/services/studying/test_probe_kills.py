@@ -43,7 +43,7 @@ from paceline.stores import open_store
 
 home = state_dirs.Home.from_environment({"PACELINE_HOME": sys.argv[1]})
 open_store(home.store_url).close()
-times = probes.Times(window=0.3, settle=0.05, known=0.3, most=60.0)
+times = probes.ProbeTimes(window=0.3, settle=0.05, known=0.3, most=60.0)
 for _ in sys.stdin:
     pid = os.fork()
     if pid == 0:

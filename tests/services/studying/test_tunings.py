@@ -187,7 +187,7 @@ def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finish
     code = (
         "import sys; from pathlib import Path; from paceline.services.local import jobs, state_dirs; "
         "from paceline.services.studying import tunings; "
-        "from paceline.services.studying.trials import Times; "
+        "from paceline.services.studying.trials import TrialTimes; "
         "from paceline.model.studies.tunings import Objective; "
         "from paceline.stores import open_store\n"
         "home = state_dirs.Home.from_environment({'PACELINE_HOME': sys.argv[1]})\n"

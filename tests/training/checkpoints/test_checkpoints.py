@@ -270,7 +270,7 @@ SAVE_FOR_EVER = """
 import sys
 import tensorflow.compat.v1 as tf1
 from paceline.training.checkpoints import checkpoints
-from training.test_checkpoints import one_variable
+from training.checkpoints.test_checkpoints import one_variable
 with tf1.Graph().as_default() as graph:
     contents = one_variable("value", 2_000_000)
     value = contents.parameters[0].variable
