@@ -30,6 +30,9 @@ _NO_OPERATOR = (
 #: The names that Kubernetes allows for resources.
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
 
+#: How often to look at a job that is waited for.
+POLL_SECONDS = 0.5
+
 T = TypeVar("T")
 
 

@@ -38,6 +38,7 @@ from paceline.scheduling.fits import Fit
 from paceline.services import log_files
 from paceline.services.cluster import (
     announcements,
+    job_objects,
     job_states,
     node_labels,
     records,
@@ -75,7 +76,7 @@ class ClusterJobs(LifeCycle):
         listed: returns `summaries` of a moment ago, for many callers; None: they are read for every call.
     """
 
-    POLL_SECONDS: ClassVar[float] = 0.5
+    POLL_SECONDS: ClassVar[float] = job_objects.POLL_SECONDS
     DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
     LOOK: ClassVar[str] = "get"
     cluster: Cluster
@@ -261,8 +262,7 @@ class ClusterJobs(LifeCycle):
         """Find what limits a running job (see `LifeCycle.probe`)."""
         from paceline.services.studying import probes
 
-        times = probes.ProbeTimes.of(self, most=seconds)
-        return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
+        return probes.Prober.of(self, seconds=seconds, most_share=most_share, tell=tell).probe(name)
 
     def knobs(self, run: Run) -> frozenset[Knob]:
         """Return what of a run can be adjusted (see `LifeCycle.knobs`)."""

@@ -169,7 +169,7 @@ class ClusterMeasurements:
         """
         if resource is None or self.has_store:
             with contextlib.suppress(NotFound):
-                return RunFolder(Path(self.kept(scope, name, resource).run.directory))
+                return RunFolder.of(self.kept(scope, name, resource).run)
         if resource is None:
             raise NotFound(f"there is no job {name!r}")
         return RunFolder(runs.folder(self._home, runs.run_name(resource, scope)))

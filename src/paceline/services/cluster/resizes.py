@@ -13,7 +13,7 @@ import os
 import socket
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paceline.control import allowances, resizings
 from paceline.control.resizings import Resize
@@ -30,19 +30,16 @@ from paceline.model.jobs.runs import NOT_RESIZED
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId
 from paceline.rendering import pods
-from paceline.services.cluster import records, spec_changes
+from paceline.services.cluster import job_objects, records, spec_changes
 from paceline.services.cluster.annotations import ADJUSTMENTS, CHANGING, adjustments_of
+from paceline.services.cluster.job_objects import JobObjects
 from paceline.specs.job_file import custom_resources
 from paceline.stores import encodings
-
-if TYPE_CHECKING:
-    from paceline.services.cluster.job_objects import JobObjects
 
 #: How long a process's claim to change a job (`CHANGING`) holds after it was last renewed.
 LEASE_SECONDS = 60.0
 #: The operator looks at a job as soon as its resource changes; a kubelet takes some seconds, often four.
 ANSWER_SECONDS = 60.0
-POLL_SECONDS = 0.5
 _WAITING = "kubectl get pods --all-namespaces --field-selector=status.phase=Pending"
 #: The parts of a job's spec that set the sizes of its replicas.
 _SIZES = ("roles", "overrides")
@@ -243,7 +240,7 @@ def _wait(objects: JobObjects, name: str, last: int) -> float:
         said = (each for _, each in objects.events(name, since_id=last) if each.kind == NOT_RESIZED)
         if (refused := next(said, None)) is not None:
             raise EngineError(refused.message, f"paceline describe {name}")
-        time.sleep(POLL_SECONDS)
+        time.sleep(job_objects.POLL_SECONDS)
     raise WaitTimeout(
         f"the operator, or the kubelet of a node, has not answered for {ANSWER_SECONDS:g} s",
         f"paceline get {name}",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paceline import specs
 from paceline.engines.kubernetes.clusters import ClusterError, Object
@@ -17,11 +17,9 @@ from paceline.model.jobs.runs import Run
 from paceline.rendering import manifests
 from paceline.services import successors
 from paceline.services.cluster.annotations import CHANGE, RESUME
+from paceline.services.cluster.job_objects import JobObjects
+from paceline.services.cluster.measurements import Found
 from paceline.specs.job_file import custom_resources
-
-if TYPE_CHECKING:
-    from paceline.services.cluster.job_objects import JobObjects
-    from paceline.services.cluster.measurements import Found
 
 
 def change(objects: JobObjects, run: Run, source: str) -> None:

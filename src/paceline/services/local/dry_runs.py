@@ -6,11 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
 
-from paceline.engines.local import engine, folders, layouts, machines
+from paceline.engines.local import engine, layouts, machines
 from paceline.model.jobs import job_specs as job_values
-from paceline.model.jobs import run_names
-from paceline.model.jobs.runs import LOCAL
-from paceline.model.jobs.statuses import ACTIVE_PHASES
 from paceline.model.roles import ReplicaId
 from paceline.rendering import environments, host_plans, previews
 from paceline.services import packed_folders, variable_plans
@@ -64,12 +61,11 @@ def plan(jobs: Jobs, spec: job_values.JobSpec, *, base: Path, name: str | None =
     """
     wanted = name or spec.name
     spec = variable_plans.settled(spec, base=base)
-    spec = dataclasses.replace(spec, name=run_names.free_name(wanted, jobs.store.run_names_like(wanted)))
+    spec = dataclasses.replace(spec, name=jobs.registry.free_name(wanted))
     packed_folders.of_job(spec, base)
     machine = machines.read()
     folder = jobs.home.folder(spec.name)
-    active = jobs.store.list_runs(phases=ACTIVE_PHASES, engine=LOCAL)
-    layout = layouts.choose(spec, machine, folder, [folders.RunFolder.of(run) for run in active])
+    layout = layouts.choose(spec, machine, folder, jobs.registry.active_folders())
     addresses = {replica: f"{replica}:PORT" for replica in spec.replicas()}
     cluster = host_plans.cluster(tuple(addresses.items()))
     replicas = []

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from paceline import specs
 from paceline.control import states
@@ -23,10 +23,8 @@ from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures import snapshots
 from paceline.model.measures.recordings import Recording
 from paceline.model.traces import trace_tables, traced_steps
+from paceline.services.local.run_registry import RunRegistry
 from paceline.services.observing import diagnosis_runs, job_summaries, recording_checks
-
-if TYPE_CHECKING:
-    from paceline.services.local.run_registry import RunRegistry
 
 
 def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: str = "") -> Run:

@@ -59,14 +59,12 @@ if TYPE_CHECKING:
     from paceline.model.measures.recordings import Recording
     from paceline.model.measures.snapshots import Snapshot
 
-POLL_SECONDS = 0.2
-
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Jobs(LifeCycle):
     """The operations on the jobs of one home."""
 
-    POLL_SECONDS: ClassVar[float] = POLL_SECONDS
+    POLL_SECONDS: ClassVar[float] = run_registry.POLL_SECONDS
     home: state_dirs.Home
     store: Store
     clock: Callable[[], float] = time.time
@@ -270,8 +268,7 @@ class Jobs(LifeCycle):
         """Find what limits a running job (see `LifeCycle.probe`)."""
         from paceline.services.studying import probes
 
-        times = probes.ProbeTimes.of(self, most=seconds)
-        return probes.Prober(jobs=self, times=times, most_share=most_share, tell=tell).probe(name)
+        return probes.Prober.of(self, seconds=seconds, most_share=most_share, tell=tell).probe(name)
 
     def knobs(self, run: Run) -> frozenset[Knob]:
         """Return the settings of a run that can be adjusted (see `LifeCycle.knobs`)."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from paceline import specs
 from paceline.control import resizings
@@ -14,17 +13,15 @@ from paceline.model import quantities
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
+from paceline.services.local import run_registry
+from paceline.services.local.run_registry import RunRegistry
 from paceline.specs.edits import edits
 from paceline.specs.yaml_text.problems import JobFileError
-
-if TYPE_CHECKING:
-    from paceline.services.local.run_registry import RunRegistry
 
 #: The kind of event that reports what the engine could not do.
 FAILED = "engine-failed"
 #: Supervisors check for requests twice a second, but one that was just killed is replaced first.
 ANSWER_SECONDS = 60.0
-POLL_SECONDS = 0.2
 
 
 def knobs(run: Run, machine: machines.Machine) -> frozenset[Knob]:
@@ -105,7 +102,7 @@ def ask(registry: RunRegistry, run: Run, request: str, kind: str) -> float:
         phase = registry.get(run.name).phase
         if phase.is_final or phase is JobPhase.STOPPING:
             raise Conflict(f"{run.name} is {phase}: nothing of it is changed any more")
-        time.sleep(POLL_SECONDS)
+        time.sleep(run_registry.POLL_SECONDS)
     raise WaitTimeout(
         f"the supervisor of {run.name} has not answered for {ANSWER_SECONDS:g} s", f"paceline get {run.name}"
     )

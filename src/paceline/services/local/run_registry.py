@@ -19,6 +19,9 @@ from paceline.model.jobs.statuses import ACTIVE_PHASES
 from paceline.services.local import state_dirs, supervisors
 from paceline.stores import Store
 
+#: How often to look at a run that is waited for.
+POLL_SECONDS = 0.2
+
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RunRegistry:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from paceline.control import events
 from paceline.control import machines as control
@@ -18,9 +17,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import CHANGED, NOT_CHANGED, JobEvent, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services import change_locks, successors, variable_plans
-
-if TYPE_CHECKING:
-    from paceline.services.local.run_registry import RunRegistry
+from paceline.services.local.run_registry import RunRegistry
 
 
 def change(registry: RunRegistry, run: Run, source: str) -> None:

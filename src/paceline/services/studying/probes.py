@@ -104,6 +104,19 @@ class Prober:
     tell: Callable[[Probe, str], None] = lambda _, __: None
     shuffled: Callable[[Sequence[CutPart]], Sequence[CutPart]] = _shuffled
 
+    @classmethod
+    def of(
+        cls,
+        jobs: LifeCycle,
+        *,
+        seconds: float,
+        most_share: float,
+        tell: Callable[[Probe, str], None] = lambda _, __: None,
+    ) -> Prober:
+        """Return a prober whose probes take at most this long, with the times of where the jobs run."""
+        times = ProbeTimes.of(jobs, most=seconds)
+        return cls(jobs=jobs, times=times, most_share=most_share, tell=tell)
+
     def plan(self, name: str) -> Sequence[str]:
         """Return lines of text: what a probe would cut first, how long it takes and its highest cost.
 

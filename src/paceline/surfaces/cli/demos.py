@@ -267,10 +267,8 @@ class Demo:
 
     def _free_name(self) -> str:
         """Return the name of this run: clicks, or clicks-2 if clicks is taken, and so on."""
-        from paceline.model.jobs import run_names
-
         with composition.opened(composition.find_home(self._paths.state)) as jobs:
-            return run_names.free_name("clicks", jobs.store.run_names_like("clicks"))
+            return jobs.registry.free_name("clicks")
 
     def _join(self, search: Path) -> None:
         """Add the results of the trials, and the demo's own times, to the numbers of the run."""

@@ -49,8 +49,7 @@ def command(
             found = probes.newest(jobs, name)
         else:
             if dry_run:
-                times = probes.ProbeTimes.of(jobs, most=seconds)
-                for line in probes.Prober(jobs=jobs, times=times, most_share=cost / 100).plan(name):
+                for line in probes.Prober.of(jobs, seconds=seconds, most_share=cost / 100).plan(name):
                     click.echo(line)
                 return
             session.say(

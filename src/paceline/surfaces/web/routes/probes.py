@@ -49,11 +49,7 @@ async def start_probe(
 
 
 def _begin(asked: CallerRequest, name: str, body: schemas.ProbeWanted) -> Callable[[], Probe]:
-    prober = probes.Prober(
-        jobs=asked.jobs,
-        times=probes.ProbeTimes.of(asked.jobs, most=body.seconds),
-        most_share=body.cost_percent / 100,
-    )
+    prober = probes.Prober.of(asked.jobs, seconds=body.seconds, most_share=body.cost_percent / 100)
     go = prober.begin(name)
     asked.note(name, f"for at most {body.seconds:g} s, at the cost of at most {body.cost_percent:g} %")
     return go
