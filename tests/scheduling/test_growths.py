@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from paceline.model.jobs.job_specs import JobSpec, RoleSpec
+from paceline.model.jobs.job_specs import JobSpec, Override, RoleSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import ReplicaId, Role
@@ -48,19 +49,28 @@ def test_a_quota_counts() -> None:
     assert growths.places(job(), NEW[:1], [node("a", 9000)], (quota,), {}) is not None
 
 
+def test_a_worker_that_comes_back_has_its_own_size() -> None:
+    spec = dataclasses.replace(job(), overrides={NEW[0]: Override(cpu_cores=4.0)})
+    assert growths.places(spec, NEW, [node("a", 4000)], (), {}) is None
+    quota = Quota(name="q", left={"millicores": 5000})
+    assert growths.places(spec, NEW, [node("a", 9000)], (quota,), {}) is None
+    nodes = [node("a", 1500), node("b", 4000)]
+    assert growths.places(spec, NEW, nodes, (), {}) == {NEW[0]: "b", NEW[1]: "a"}
+
+
 @given(
     st.lists(st.integers(0, 5000), max_size=3),
-    st.integers(1, 4),
+    st.lists(st.sampled_from([0.5, 1.5, 3.0]), min_size=1, max_size=4),
     st.sampled_from([PlacementStrategy.ANY, PlacementStrategy.ISOLATE, PlacementStrategy.COLOCATE]),
 )
 def test_all_fit_exactly_when_some_way_to_place_them_does(
-    free: list[int], count: int, strategy: PlacementStrategy
+    free: list[int], cores: list[float], strategy: PlacementStrategy
 ) -> None:
-    spec = job(strategy)
-    takes = spec.roles[1].requested_millicores
+    new = [ReplicaId(Role.WORKER, 2 + index) for index in range(len(cores))]
+    overrides = {replica: Override(cpu_cores=own) for replica, own in zip(new, cores, strict=True)}
+    spec = dataclasses.replace(job(strategy), overrides=overrides)
     names = [f"n{index}" for index in range(len(free))]
     ps_nodes = dict(zip(PS, names, strict=False))
-    new = [ReplicaId(Role.WORKER, 2 + index) for index in range(count)]
 
     def is_open(replica: ReplicaId, name: str) -> bool:
         if strategy is PlacementStrategy.COLOCATE:
@@ -69,8 +79,11 @@ def test_all_fit_exactly_when_some_way_to_place_them_does(
 
     possible = any(
         all(is_open(replica, name) for replica, name in zip(new, way, strict=True))
-        and all(way.count(name) * takes <= left for name, left in zip(names, free, strict=True))
-        for way in itertools.product(names, repeat=count)
+        and all(
+            sum(1000 * own for own, chosen in zip(cores, way, strict=True) if chosen == name) <= left
+            for name, left in zip(names, free, strict=True)
+        )
+        for way in itertools.product(names, repeat=len(new))
     )
     nodes = [node(name, left) for name, left in zip(names, free, strict=True)]
     found = growths.places(spec, new, nodes, (), ps_nodes)

@@ -55,8 +55,8 @@ def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] 
     """Return whether a job fits on nodes as they are; the answer is exact."""
     free, wanted = _open(spec, nodes), items(spec)
     over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
-    if not over and packing is not None and _is_whole(wanted, packing):
-        return Fit(fits=True, places=_given(wanted, packing), most_workers=_workers(spec))
+    if not over and packing is not None and packing.is_whole(wanted):
+        return Fit(fits=True, places=packing.places(wanted), most_workers=_workers(spec))
     closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
     missing, shut = tuple(_short(wanted, free, packing)), tuple(_shut_out(closed))
     # Nodes are often closed to a job on purpose: if any node is open, missing resources are named first.
@@ -73,7 +73,7 @@ def places(
     if any(_over_quota(wanted, quotas)):
         return None
     packing = _packed(wanted, free)
-    return _given(wanted, packing) if packing is not None and _is_whole(wanted, packing) else None
+    return packing.places(wanted) if packing is not None and packing.is_whole(wanted) else None
 
 
 def _open(spec: job_specs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
@@ -86,24 +86,9 @@ def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.P
     return spreads.spread(wanted, free) or packings.pack(wanted, free)
 
 
-def _is_whole(wanted: Sequence[Item], packing: packings.Packing) -> bool:
-    return all(packing.count(item.name) == item.count for item in wanted)
-
-
 def _workers(spec: job_specs.JobSpec) -> int | None:
     role = spec.role(Role.WORKER)
     return role.replicas if role else None
-
-
-def _given(wanted: Sequence[Item], packing: packings.Packing) -> dict[ReplicaId, str]:
-    """Return the node of each replica, assigned in the order of their indices."""
-    waiting = {item.name: iter(item.members) for item in wanted}
-    places = {}
-    for node, there in packing.placed.items():
-        for name, count in there.items():
-            for _ in range(count):
-                places.update(dict.fromkeys(next(waiting[name]), node))
-    return places
 
 
 def _most_workers(
@@ -132,7 +117,7 @@ def _most_workers(
         if is_packed:
             return True
         found = _packed(some, useful)
-        return found is not None and _is_whole(some, found)
+        return found is not None and found.is_whole(some)
 
     if not fits(0):
         return None
@@ -181,7 +166,7 @@ def _short(
     for item in wanted[:-1]:
         alone = packings.pack([item], free)
         assert alone is not None, "there is no other kind"
-        if not _is_whole([item], alone):
+        if not alone.is_whole([item]):
             yield from _full(item, wanted, free, alone)
             return
     largest = max(wanted[:-1], key=lambda item: (item.takes.millicores, item.takes.memory_bytes))

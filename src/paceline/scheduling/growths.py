@@ -1,18 +1,15 @@
-"""Places for more workers of a running job: for all of them, or for none.
-
-New workers are alike, and a node is either open to a worker or not, so taking any node with room is exact.
-"""
+"""Places for more workers of a running job: for all of them, or for none."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.jobs.nodes import Node, Quota
+from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
-from paceline.scheduling import eligibility
-from paceline.scheduling.items import requests
+from paceline.scheduling import eligibility, packings
+from paceline.scheduling.items import alike, requests
 
 
 def places(
@@ -22,7 +19,7 @@ def places(
     quotas: Sequence[Quota],
     ps_nodes: Mapping[ReplicaId, str],
 ) -> dict[ReplicaId, str] | None:
-    """Return the node of each new worker; None: not all of them fit.
+    """Return the node of each new worker; None: not all of them fit. The answer is exact.
 
     Args:
         spec: the job.
@@ -31,35 +28,35 @@ def places(
         quotas: the quotas of the job's namespace.
         ps_nodes: the nodes on which its parameter servers run.
     """
-    role = spec.role(Role.WORKER)
-    assert role is not None, "who gets more workers has some"
-    takes = requests(role)
-    for quota in quotas:
-        for kind, left in quota.left.items():
-            if getattr(takes, kind) * len(new) > left:
-                return None
+    role, ps = spec.role(Role.WORKER), spec.role(Role.PS)
+    assert role is not None, "a job that gets more workers has some"
+    takes = {replica: requests(spec.role_of(replica)) for replica in new}
+    total = sum(takes.values(), Resources())
+    if any(getattr(total, kind) > left for quota in quotas for kind, left in quota.left.items()):
+        return None
     free = {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
-    found = {}
-    for replica in new:
-        open_to = _open(spec, replica, free, ps_nodes)
-        node = next((name for name in open_to if not free[name].lacking(takes)), None)
-        if node is None:
+    if spec.placement.strategy is PlacementStrategy.COLOCATE and ps is not None:
+        servers = {replica: ReplicaId(Role.PS, replica.index % ps.replicas) for replica in new}
+        return _beside(servers, takes, free, ps_nodes)
+    if spec.placement.strategy is PlacementStrategy.ISOLATE:
+        free = {name: left for name, left in free.items() if name not in ps_nodes.values()}
+    items = alike(spec, role, new)
+    packing = packings.pack(items, free)
+    return packing.places(items) if packing is not None and packing.is_whole(items) else None
+
+
+def _beside(
+    servers: Mapping[ReplicaId, ReplicaId],
+    takes: Mapping[ReplicaId, Resources],
+    free: Mapping[str, Resources],
+    ps_nodes: Mapping[ReplicaId, str],
+) -> dict[ReplicaId, str] | None:
+    """Return the node of each worker: that of its parameter server; None: not all of them fit there."""
+    left, nodes = dict(free), {}
+    for replica, server in servers.items():
+        node = ps_nodes.get(server)
+        if node is None or node not in left or left[node].lacking(takes[replica]):
             return None
-        found[replica] = node
-        free[node] -= takes
-    return found
-
-
-def _open(
-    spec: JobSpec, replica: ReplicaId, free: Mapping[str, object], ps_nodes: Mapping[ReplicaId, str]
-) -> list[str]:
-    """Return the nodes that the placement strategy opens to a new worker, given the running servers."""
-    ps = spec.role(Role.PS)
-    match spec.placement.strategy:
-        case PlacementStrategy.COLOCATE if ps is not None:
-            own = ps_nodes.get(ReplicaId(Role.PS, replica.index % ps.replicas))
-            return [own] if own is not None and own in free else []
-        case PlacementStrategy.ISOLATE:
-            taken = set(ps_nodes.values())
-            return [name for name in free if name not in taken]
-    return list(free)
+        nodes[replica] = node
+        left[node] -= takes[replica]
+    return nodes

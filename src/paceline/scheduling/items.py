@@ -87,15 +87,31 @@ def _of_role(spec: job_specs.JobSpec, role: job_specs.RoleSpec, strategy: Placem
     ]
 
 
+def alike(spec: job_specs.JobSpec, role: job_specs.RoleSpec, replicas: Sequence[ReplicaId]) -> list[Item]:
+    """Return some replicas of a role as items by size; the kind with the most items comes last."""
+    by_size = [
+        Item(name=name, takes=takes, members=tuple((replica,) for replica in members))
+        for name, takes, members in _by_size(spec, role, replicas)
+        if members
+    ]
+    return sorted(by_size, key=lambda item: item.count)
+
+
 def _sizes(
     spec: job_specs.JobSpec, role: job_specs.RoleSpec
 ) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
     """Return the name, the resources and the replicas of each size of a role."""
-    found: dict[Resources, list[ReplicaId]] = {requests(role): []}
-    for index in range(role.replicas):
-        replica = ReplicaId(role.role, index)
-        found.setdefault(requests(spec.role_of(replica)), []).append(replica)
-    own, *others = found.items()
+    return _by_size(spec, role, [ReplicaId(role.role, index) for index in range(role.replicas)])
+
+
+def _by_size(
+    spec: job_specs.JobSpec, role: job_specs.RoleSpec, replicas: Sequence[ReplicaId]
+) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
+    """Return the name, the resources and the members of each size; first the role's, even without members."""
+    sizes: dict[Resources, list[ReplicaId]] = {requests(role): []}
+    for replica in replicas:
+        sizes.setdefault(requests(spec.role_of(replica)), []).append(replica)
+    own, *others = sizes.items()
     if len(others) >= MOST_SIZES:
         # Too many sizes to distinguish: each of these replicas counts as the largest one.
         largest = Resources(**{kind: max(getattr(each, kind) for each, _ in others) for kind in KINDS})

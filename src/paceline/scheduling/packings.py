@@ -22,6 +22,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from paceline.model.jobs.nodes import Resources
+from paceline.model.roles import ReplicaId
 from paceline.scheduling.items import Item
 
 _IMPOSSIBLE = -1
@@ -37,7 +38,21 @@ class Packing:
 
     def count(self, name: str) -> int:
         """Return how many items of a kind are placed."""
-        return sum(each.get(name, 0) for each in self.placed.values())
+        return sum(there.get(name, 0) for there in self.placed.values())
+
+    def is_whole(self, items: Sequence[Item]) -> bool:
+        """Return whether all items are placed."""
+        return all(self.count(item.name) == item.count for item in items)
+
+    def places(self, items: Sequence[Item]) -> dict[ReplicaId, str]:
+        """Return the node of each replica; items are assigned in the order of their members."""
+        waiting = {item.name: iter(item.members) for item in items}
+        places = {}
+        for node, there in self.placed.items():
+            for name, count in there.items():
+                for _ in range(count):
+                    places.update(dict.fromkeys(next(waiting[name]), node))
+        return places
 
 
 def pack(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from paceline.control import allowances, commands, events
 from paceline.control.reconciliations import PodState, Stage
@@ -37,6 +38,8 @@ SNAPSHOT = "job.yaml"
 NO_QUEUE = "there is no queue {} of Kueue or Volcano for this namespace"
 _REQUESTS_AT_ONCE = 16
 
+T = TypeVar("T")
+
 
 class Executor:
     """Creates, resizes and deletes the objects of jobs.
@@ -65,30 +68,31 @@ class Executor:
     ) -> list[events.Event]:
         """Execute commands, many at a time; return an event for each lasting failure.
 
-        If any command launches a replica, the objects that all replicas share are created first. If that
-        fails, no command is executed.
+        Before a replica is launched, the objects that all replicas share are created. If that fails, no
+        replica is launched.
 
         Raises:
             ClusterError: the shared objects or a command have to be tried again. If one command fails, the
                 others are executed all the same.
         """
-        if any(isinstance(action, commands.Launch) for action in actions):
-            refusal = await self._provide(resource, record)
-            if refusal is not None:
-                return [refusal]
+        launches = [action for action in actions if isinstance(action, commands.Launch)]
+        others = [action for action in actions if not isinstance(action, commands.Launch)]
         gate = asyncio.Semaphore(_REQUESTS_AT_ONCE)
 
         async def execute(action: commands.Command) -> events.Event | None:
             async with gate:
                 return await self._execute(resource, record, action)
 
-        done = await asyncio.gather(*map(execute, actions), return_exceptions=True)
-        for each in done:
-            if isinstance(each, BaseException):
-                raise each
-        return [each for each in done if each is not None and not isinstance(each, BaseException)]
+        async def execute_all(several: Sequence[commands.Command]) -> list[events.Event]:
+            return [failure for failure in await _all(map(execute, several)) if failure is not None]
 
-    async def _provide(self, resource: Object, record: JobRecord) -> events.Event | None:
+        async def launch_all() -> list[events.Event]:
+            refusal = await self._provide(resource, record) if launches else None
+            return await execute_all(launches) if refusal is None else [refusal]
+
+        return [failure for some in await _all((launch_all(), execute_all(others))) for failure in some]
+
+    async def _provide(self, resource: Object, record: JobRecord) -> events.EngineFailed | None:
         """Create the objects that all replicas share; return a lasting failure.
 
         They are the service, the network policy, the agents' token and config map, and the queue's pod group.
@@ -123,7 +127,7 @@ class Executor:
         self._provided[uid] = spec
         return None
 
-    async def _tie_code(self, resource: Object, spec: JobSpec) -> events.Event | None:
+    async def _tie_code(self, resource: Object, spec: JobSpec) -> events.EngineFailed | None:
         """Make the job the owner of the packed code that was submitted with it; return a lasting failure.
 
         The cluster then deletes this config map with the job. A config map of other origin stays.
@@ -238,19 +242,22 @@ class Executor:
             found: the job's pods.
 
         Returns:
-            The reason why the cluster does not resize a replica, by replica. A size that the cluster rejected
-            as invalid is not requested for the same pod again.
+            The reason why the cluster does not resize a replica, by replica; and by the name of the job the
+            reason why it takes no new objects that all replicas share. A size that the cluster rejected as
+            invalid is not requested for the same pod again.
 
         Raises:
             ClusterError: a request has to be tried again.
         """
-        known = self._provided.get(resource["metadata"]["uid"])
-        if known is not None and known != record.state.spec:
-            await self._provide(resource, record)  # The next launch uses the current spec.
+        refused = {}
+        provided = self._provided.get(resource["metadata"]["uid"])
+        if provided is not None and provided != record.state.spec:
+            refusal = await self._provide(resource, record)  # The next launch uses the current spec.
+            if refusal is not None:
+                refused[resource["metadata"]["name"]] = refusal.reason
         refusals = self._refused.setdefault(resource["metadata"]["uid"], {})
         for gone in refusals.keys() - {pod["metadata"]["uid"] for pod in found}:
             del refusals[gone]
-        refused = {}
         for pod in found:
             seen = sights.attempt_of(pod)
             state = record.state.replica(seen[0]) if seen is not None else None
@@ -303,6 +310,17 @@ class Executor:
             agent_image=self._agent_image,
             has_agent_token=True,
         )
+
+
+async def _all(running: Iterable[Awaitable[T]]) -> list[T]:
+    """Wait until all have ended, also if one fails; then raise the first error."""
+    ended = await asyncio.gather(*running, return_exceptions=True)
+    results = []
+    for result in ended:
+        if isinstance(result, BaseException):
+            raise result
+        results.append(result)
+    return results
 
 
 def _runs(pod: Object) -> bool:
