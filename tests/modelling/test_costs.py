@@ -9,7 +9,7 @@ import pytest
 from support.layouts import workers
 
 from paceline.model.jobs.job_specs import Host
-from paceline.modelling import costs, predictions
+from paceline.modelling import costs, predictions, simulations
 from paceline.modelling.costs import Costs
 from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
 
@@ -70,6 +70,34 @@ def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
         "link to a": 5e5,
     }
     assert set(second) == {"this machine", "cores of b"}
+
+
+@pytest.mark.parametrize("server_cores", [None, 1.0])
+@pytest.mark.parametrize("trainer_cores", [None, 1.0])
+def test_computing_takes_its_time_without_limits(
+    server_cores: float | None, trainer_cores: float | None
+) -> None:
+    """The replicas of a cluster need not have limits."""
+    given = layout(
+        servers=(ParameterServer(cores=server_cores, host=None, step_bytes=1e6),),
+        trainers=(Trainers(replicas=workers(2), cores=trainer_cores, host=None),),
+    )
+    step_seconds = COSTS.own_seconds + COSTS.trainer_step_seconds(1) + COSTS.server_seconds(given.servers[0])
+    speed = predictions.speed(given, COSTS)
+    assert speed.steps_per_second == pytest.approx(2 / step_seconds, rel=0.15)
+    resources, crews = costs.network(given, COSTS)
+    slow = simulations.Incident(at=20.0, of="trainers", times=0.0, member=0)
+    simulated = simulations.simulate(resources, crews, seed=1, seconds=40.0, changes=(slow,))
+    first, second = (len(ends) for ends in simulated.step_ends[0])
+    assert second == pytest.approx(2 * first, rel=0.15)
+    assert second == pytest.approx(40 / step_seconds, rel=0.15)
+
+
+def test_without_limits_no_cores_are_changed() -> None:
+    given = layout(trainers=(Trainers(replicas=workers(2), cores=None, host=None),))
+    change = simulations.Incident(at=1.0, of="cores of trainers", times=0.5)
+    with pytest.raises(ValueError, match="no limit"):
+        simulations.simulate(*costs.network(given, COSTS), seed=1, seconds=2.0, changes=(change,))
 
 
 def test_inputs_bind_when_they_bring_less_than_is_asked_for() -> None:

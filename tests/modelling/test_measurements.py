@@ -58,3 +58,8 @@ def test_waits_for_input_are_told_of_the_seconds_in_which_they_were() -> None:
     busy = sum(last - first for own in done.first_phases[0] for first, last in own)
     assert sum(waits) == pytest.approx(min(busy, 60.0), abs=3.0)
     assert sum(waits) > 45
+
+
+def test_a_part_of_a_second_is_not_measured() -> None:
+    done = simulations.simulate(*costs.network(LAYOUT, COSTS), seed=0, seconds=0.5)
+    assert measurements(LAYOUT, COSTS, done, start_at=0.0) == ([], [])

@@ -36,7 +36,8 @@ not wait for itself (Schweitzer 1979; Bard 1979). Several cores are taken as in 
 
 b is the background of all processes that use these cores (`trainer_background_cores`,
 `server_background_cores`). Cores are drawn on at each level that has a limit: the replica, its host, the
-machine. If no level has a limit, computing takes no time.
+machine. Where no level has a limit, computing takes its time and never waits: its own cores have an infinite
+rate and a peak of 1.
 
 Sources: quotas, ``scheduler/sched-bwc``; links, ``tc-tbf(8)`` and RFC 894, 791, 9293; 2 batches ahead,
 ``tf.data.Dataset.prefetch``; 0.99, measured of quotas. The costs are assumed at first

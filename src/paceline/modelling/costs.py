@@ -11,6 +11,7 @@ is subtracted from the cores that steps can use.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.modelling.layouts import ModelLayout, ParameterServer, Trainers
@@ -97,10 +98,14 @@ def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
     for index, server in enumerate(layout.servers):
         if server.cores is not None:
             yield _quota(f"cores of ps-{index}", server.cores, costs.server_background_cores)
+        elif not _has_limit(layout, server):
+            yield _unlimited(f"cores of ps-{index}")
     for name, each in _crews_by_name(layout).items():
         if each.cores is not None:
             used = costs.trainer_background_cores
             yield _quota(f"cores of {name}", each.cores, used, copies=each.count)
+        elif not _has_limit(layout, each):
+            yield _unlimited(f"cores of {name}")
         if layout.input_steps_per_second is not None:
             rate = layout.input_steps_per_second
             yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=each.count)
@@ -127,6 +132,16 @@ def _quota(name: str, cores: float, used: float, copies: int = 1) -> Resource:
     return Resource(name=name, rate=left, peak=1.0, burst=left * QUOTA_SECONDS, copies=copies)
 
 
+def _unlimited(name: str) -> Resource:
+    return Resource(name=name, rate=math.inf, peak=1.0)
+
+
+def _has_limit(layout: ModelLayout, process: ParameterServer | Trainers) -> bool:
+    """Return whether a process, its host or the machine has a limit of cores."""
+    limits = [host.cpu_cores for host in layout.hosts if host.name == process.host]
+    return any(limit is not None for limit in (process.cores, layout.machine_cores, *limits))
+
+
 def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
     """Return the trainers by their name; a number is appended to a name that is already taken."""
     found: dict[str, Trainers] = {}
@@ -138,11 +153,11 @@ def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
 def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
     hosts = {host.name: host for host in layout.hosts}
 
-    def cores(host: str | None, own: str, limit: float | None, seconds: float) -> dict[str, float]:
+    def cores(process: ParameterServer | Trainers, own: str, seconds: float) -> dict[str, float]:
         names = [_MACHINE] if layout.machine_cores is not None else []
-        if host is not None and hosts[host].cpu_cores is not None:
-            names.append(f"cores of {host}")
-        if limit is not None:
+        if process.host is not None and hosts[process.host].cpu_cores is not None:
+            names.append(f"cores of {process.host}")
+        if process.cores is not None or not names:
             names.append(f"cores of {own}")
         return dict.fromkeys(names, seconds)
 
@@ -159,7 +174,7 @@ def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
     for name, each in _crews_by_name(layout).items():
         own = costs.trainer_step_seconds(len(layout.servers))
         visits: list[Mapping[str, float]] = [
-            cores(server.host, f"ps-{index}", server.cores, costs.server_seconds(server))
+            cores(server, f"ps-{index}", costs.server_seconds(server))
             | links(server.host, each.host, server.step_bytes / 2)
             | links(each.host, server.host, server.step_bytes / 2)
             for index, server in enumerate(layout.servers)
@@ -170,6 +185,6 @@ def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
             trainers=each.count,
             steps_in_flight=layout.steps_in_flight,
             own_seconds=costs.own_seconds,
-            phases=(*reading, (cores(each.host, name, each.cores, own),), tuple(visits)),
+            phases=(*reading, (cores(each, name, own),), tuple(visits)),
             computes_in=len(reading),
         )

@@ -34,6 +34,8 @@ def measurements(
         start_at: when the job began (Unix seconds).
     """
     seconds = math.floor(done.seconds)
+    if not seconds:
+        return [], []
     steps = dict(_steps(layout, done, seconds))
     efforts = dict(_efforts(layout, done, seconds))
     total = sum(steps.values(), np.zeros(seconds, np.int64))

@@ -24,7 +24,7 @@ class Resource:
 
     Attributes:
         name: the name shown to users.
-        rate: units a second, above 0.
+        rate: units a second, above 0; infinite: a visit takes its time, but never waits for another.
         peak: the most units a second that a single visit can draw: 1 of several cores, for one thread.
         burst: units that are available at once after a rest.
         copies: the number of equal copies. The trainers of a group are spread over them in turn, so each
@@ -52,7 +52,7 @@ class TrainerGroup:
         name: the name shown to users.
         trainers: the number of trainers, at least 1.
         steps_in_flight: the number of steps that each trainer has under way at once.
-        own_seconds: the part of a step in which its trainer draws on no limited resource.
+        own_seconds: the part of a step in which its trainer draws on no resource.
         phases: the phases of a step, one after the other. A phase consists of visits made side by side, and
             a visit maps the names of resources to the units that it draws.
         computes_in: the index of the phase in which the trainer computes, where a slow trainer takes longer;

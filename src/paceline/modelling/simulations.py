@@ -165,6 +165,8 @@ class _Run:
             count = copies if crew is None else len(self._times[crew])
             if not count:
                 raise ValueError(f"nothing is called {each.of}")
+            if crew is None and math.isinf(self._rates[self._names[each.of][0]]):
+                raise ValueError(f"{each.of} have no limit that could change")
             if each.member is not None and not 0 <= each.member < count:
                 raise ValueError(f"of {each.of} there are {count}: there is no number {each.member}")
         self._changes = sorted(changes, key=lambda each: each.at, reverse=True)
@@ -219,8 +221,7 @@ class _Run:
         if number == self._computes_in[crew]:
             times /= self._times[crew][trainer]
         units = phase.units * times
-        debts = np.maximum(0.0, self._debts[places] - rates * (at - self._asked_at[places]))
-        debts += units
+        debts = self._debts_at(at, places) + units
         self._debts[places] = debts
         self._asked_at[places] = at
         waits = np.maximum(0.0, debts - self._bursts[places]) / rates
@@ -228,6 +229,13 @@ class _Run:
         if number == 0:
             self._first_phases[crew][trainer].append((at, done))
         self._push(done, crew, trainer, number + 1)
+
+    def _debts_at(self, at: float, places: npt.NDArray[np.intp] | slice) -> _Floats:
+        """Return what is left at a moment of the debts of some resources."""
+        seconds = at - self._asked_at[places]
+        refilled = np.multiply(self._rates[places], seconds, out=np.zeros_like(seconds), where=seconds > 0)
+        debts: _Floats = np.maximum(0.0, self._debts[places] - refilled)
+        return debts
 
     def _change(self, change: Incident) -> None:
         crew = self._crews.get(change.of)
@@ -240,8 +248,7 @@ class _Run:
         if change.member is not None and copies:
             first, copies = first + change.member, 1
         which = slice(first, first + copies)
-        gone = self._rates[which] * (change.at - self._asked_at[which])
-        self._debts[which] = np.maximum(0.0, self._debts[which] - gone)
+        self._debts[which] = self._debts_at(change.at, which)
         self._asked_at[which] = change.at
         self._rates[which] = self._base_rates[which] * change.times
         held, self._held = self._held, []

@@ -102,7 +102,8 @@ def recording(
         layout = dataclasses.replace(layout, input_steps_per_second=brings)
     given = model.calibration.costs
     resources, crews = costs.network(layout, given)
-    names = {each.name for each in resources} | {each.name for each in crews}
+    limited = {resource.name for resource in resources if math.isfinite(resource.rate)}
+    names = limited | {crew.name for crew in crews}
     changes = [placed for each in scene.incidents for placed in _placed(each, layout, names)]
     done = simulations.simulate(
         resources, crews, seed=seed, seconds=seconds, variation=VARIATION, changes=changes
