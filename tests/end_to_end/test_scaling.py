@@ -21,7 +21,7 @@ metadata: {{name: elastic}}
 spec:
   command: [python, {script}, {train}, {evaluation}]
   threads: 1
-  environment: {{HELD_AT: "50", HELD_UNTIL: "{steps}", RELEASE: {release}}}
+  environment: {{HELD_AT: "50", HELD_UNTIL: "{steps}", RELEASE: {release}, PATIENCE_SECONDS: "3600"}}
   roles:
     ps: {{replicas: 2}}
     worker: {{replicas: 2}}
@@ -70,9 +70,10 @@ def test_workers_come_and_go_and_every_example_is_trained_once(
     paceline("scale", "elastic", "--workers", "1")
     until(lambda: (reports / "worker-2.1" / "exit.json").exists(), "the third worker leaves")
     left = steps("worker-0")[-1]["step"]
-    until(lambda: steps("worker-0")[-1]["step"] > left, "the first worker goes on")
+    # Nothing is waited for that a held trainer would have to do: it may have come as far as it goes.
     release.touch()
     paceline("wait", "elastic", "--for", "succeeded")
+    assert steps("worker-0")[-1]["step"] > left, "the first worker goes on"
     assert json.loads(paceline("get", "elastic", "-o", "json"))["phase"] == "succeeded"
     log = paceline("logs", "elastic", "--role", "worker", "--index", "0")
     wanted = f"{ROWS * EPOCHS:,}"

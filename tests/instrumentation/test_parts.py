@@ -727,6 +727,28 @@ def test_a_loss_is_a_number_with_a_fraction(given, loss):
     assert eager._loss(given) == loss
 
 
+def variable(name, *shape):
+    return SimpleNamespace(name=name, shape=shape, dtype="float32", device="/job:ps/task:0")
+
+
+def test_eager_variables_that_share_a_name_are_each_one():
+    trained = [
+        variable("Variable:0", 8, 4), variable("Variable:0"), variable("Variable:0", 3),
+        variable("ids/part_0:0", 5, 2), variable("ids/part_1:0", 4, 2),
+        variable("ids/part_0:0", 7, 2), variable("ids/part_1:0", 6, 2),
+    ]  # fmt: skip
+    found = models.trained_variables("Adam", [], [(object(), each) for each in trained])
+    assert {name: each["shape"] for name, each in found.items()} == {
+        "Variable": [8, 4],
+        "Variable_1": [],
+        "Variable_2": [3],
+        "ids": [9, 2],
+        "ids_1": [13, 2],
+    }
+    assert all(each["name"] == name for name, each in found.items())
+    assert len(found["ids_1"]["devices"]) == 2
+
+
 @pytest.mark.parametrize(("closure", "last"), [(OldClosure, 0.25), (OtherClosure, None)])
 def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, monkeypatch, closure, last):
     monkeypatch.setattr(closure, "execute_on", closure.execute_on)  # what is wrapped here is put back

@@ -43,17 +43,21 @@ def hold(at, until, release):
     signal.signal = installed
 
 
-def hurry():
-    """Has a trainer notice sooner what tests wait for, if the environment says how soon."""
+def wait_as_told():
+    """Has a trainer wait as long for others as the environment says: tests wait less, or hold it for longer."""
     from paceline.training import deadlines
     from paceline.training.graph import step_policies
+    from paceline.training.input import shared_queues
 
     deadlines.FIRST_SECONDS = float(os.environ.get("FIRST_DEADLINE_SECONDS", deadlines.FIRST_SECONDS))
     step_policies._NOTICE_SECONDS = float(os.environ.get("NOTICE_SECONDS", step_policies._NOTICE_SECONDS))
+    shared_queues._PATIENCE_SECONDS = float(
+        os.environ.get("PATIENCE_SECONDS", shared_queues._PATIENCE_SECONDS)
+    )
 
 
 if __name__ == "__main__":
     if json.loads(os.environ["TF_CONFIG"])["task"]["type"] != "ps":
         hold(int(os.environ["HELD_AT"]), int(os.environ["HELD_UNTIL"]), Path(os.environ["RELEASE"]))
-        hurry()
+        wait_as_told()
     runpy.run_path(str(Path(__file__).with_name("tiny_job.py")), run_name="__main__")

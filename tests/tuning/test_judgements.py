@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.studies.tunings import Goal, Loss, Objective, TrialOutcome
-from paceline.tuning.judgements import judge
+from paceline.tuning.judgements import in_turns, judge
 
 FASTEST = Objective()
 
@@ -100,3 +100,10 @@ def test_it_never_keeps_what_may_be_a_loss(before: float, after: float, noise: l
     found = judge(FASTEST, first, then)
     assert found.low <= found.times <= found.high
     assert not (found.kept and found.low <= 1)
+
+
+def test_turns_in_which_never_both_trained_are_not_judged() -> None:
+    before = TrialOutcome(examples_per_second=(0.0, 100.0), asked_cores=4.0)
+    after = TrialOutcome(examples_per_second=(100.0, 0.0), asked_cores=4.0)
+    found = in_turns(FASTEST, before, after)
+    assert (found.kept, found.why) == (False, "there are no two windows in turn in which it trained")

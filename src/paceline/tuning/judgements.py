@@ -60,6 +60,9 @@ def in_turns(objective: Objective, before: TrialOutcome, after: TrialOutcome) ->
         for old, new in zip(before.examples_per_second, after.examples_per_second, strict=True)
         if old and new
     ]
+    if not logs:
+        why = "there are no two windows in turn in which it trained"
+        return Judgement(kept=False, times=0.0, low=0.0, high=0.0, why=why)
     middle = statistics.fmean(logs)
     spread = WINDOW_SPREAD if len(logs) < 2 else max(WINDOW_SPREAD, statistics.stdev(logs))
     half = students_t(0.90, len(logs) - 1) * spread / math.sqrt(len(logs))

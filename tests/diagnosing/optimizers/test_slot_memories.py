@@ -13,7 +13,7 @@ from paceline.diagnosing.optimizers.slot_memories import slots_memory
 from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.recordings import Recording
-from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
+from paceline.model.variables.variable_plans import CutStrategy, PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
 
 MIB = 2**20
@@ -62,6 +62,21 @@ def test_many_gib_with_room_are_worth_knowing() -> None:
     (cause,) = found(slots_memory, recording(roomy, plan=known))
     assert (cause.severity, cause.changes) == (Severity.INFO, ())
     assert cause.what == "59% of the memory of ps-0 are slots of the optimizer: 4.0 GiB."
+
+
+def test_of_servers_with_room_the_one_with_the_most_slots_is_named() -> None:
+    tables = [
+        Variable(name=name, shape=(rows * MIB, 16), sparse=True, slots=2)
+        for name, rows in (("few", 64), ("many", 128))
+    ]
+    whole = RowPartitioning(strategy=CutStrategy.FIXED, shards=1)
+    known = plan(tuple(tables), servers=2, cut=whole, rule=PlacementRule.ROUND_ROBIN)
+    servers = {
+        "ps-0": SERVER | {"memory_bytes": 16_384 * MIB, "memory_limit_bytes": None},
+        "ps-1": SERVER | {"memory_bytes": 32_768 * MIB, "memory_limit_bytes": 65_536 * MIB},
+    }
+    (cause,) = found(slots_memory, cases.recording({**servers, "worker-0": WORKER}, plan=known))
+    assert cause.what == "50% of the memory of ps-1 are slots of the optimizer: 16.0 GiB."
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,22 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
         tfjob(Worker=role(env=[{"name": "IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}}])),
         [f"{CONTAINER}.env[0]: IP has its value from elsewhere (valueFrom)"],
     ),
+    "environment said twice": (
+        tfjob(
+            Worker=role(
+                args=["$(A)"],
+                env=[
+                    {"name": "A", "value": "early"},
+                    {"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+                ],
+            )
+        ),
+        [
+            f"{CONTAINER}.env[0]: A is said again after it, and that holds",
+            f"{CONTAINER}.env[1]: A has its value from elsewhere (valueFrom)",
+            f"{CONTAINER}.args[0]: $(A) is not filled in (placeholders of a job file are: {{index}}, ...)",
+        ],
+    ),
     "secrets": (tfjob(Worker=role(envFrom=[{"secretRef": {"name": "s3"}}])), []),
     "config maps": (
         tfjob(Worker=role(envFrom=[{"configMapRef": {"name": "c"}}])),

@@ -73,7 +73,7 @@ def slots_memory(case: Case) -> Iterator[Hit]:
         return
     near = [each for each in filled if each.is_near]
     told = near or filled
-    worst = max(told, key=lambda each: each.memory / each.limit if each.limit else each.slots)
+    worst = max(told, key=lambda each: each.memory / each.limit if near and each.limit else each.slots)
     table = max(plan.variables, key=_slot_bytes)
     name = str(worst.server.replica)
     of = "" if worst.limit is None else f", of a limit of {quantities.format_bytes(worst.limit)}"

@@ -245,12 +245,17 @@ def trained_variables(optimizer, kept, pairs):
         pairs: gradients, each with the variable that it belongs to.
     """
     found = {}  # type: Dict[str, Described]
+    latest = {}  # type: Dict[str, str]  # The name of the last variable of each name.
     for gradient, variable in pairs:
         if gradient is None:
             continue
         name = str(getattr(variable, "path", None) or variable.name).split(":")[0]
-        whole, mark, part = name.rpartition("/part_")
-        whole = whole if mark and part.isdigit() else name
+        base, mark, part = name.rpartition("/part_")
+        is_later_part = bool(mark) and part.isdigit() and int(part) > 0 and base in latest
+        if not is_later_part:
+            base = base if mark and part.isdigit() else name
+            latest[base] = _unused(base, found)
+        whole = latest[base]
         shape = [int(size) for size in variable.shape]
         slots = [each for each in kept if [int(size) for size in each.shape] == shape and shape]
         sharing = [each for _, each in pairs if [int(size) for size in each.shape] == shape]
@@ -271,11 +276,21 @@ def trained_variables(optimizer, kept, pairs):
                 "updates": [optimizer],
             },
         )
-        if described["devices"]:  # Another part: its rows follow the earlier parts' rows.
+        if is_later_part:  # Its rows follow the earlier parts' rows.
             described["shape"][0] += shape[0]
         described["devices"].append(_device(variable))
     _add_dense_traffic(found)
     return found
+
+
+def _unused(name, found):
+    # type: (str, Dict[str, Described]) -> str
+    """Return a name, with a number if another variable has it: eager variables may share their names."""
+    number, unused = 0, name
+    while unused in found:
+        number += 1
+        unused = "%s_%d" % (name, number)
+    return unused
 
 
 def _add_dense_traffic(found):

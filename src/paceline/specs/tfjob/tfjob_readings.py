@@ -318,6 +318,9 @@ class TFJobReader:
         places: dict[str, str] = {}
         for index, each in enumerate(part.container.get("env") or ()):
             at, name = f"{part.container_at}.env[{index}]", each["name"]
+            if name in places:
+                self._note(places.pop(name), f"{name} is said again after it, and that holds")
+                found.pop(name, None)
             if "valueFrom" in each:
                 self._note(at, f"{name} has its value from elsewhere (valueFrom)")
                 each.clear()
@@ -325,8 +328,6 @@ class TFJobReader:
                 self._note(at, f"{name} is no name for a variable in a job file")
                 each.clear()
             else:
-                if name in places:
-                    self._note(places[name], f"{name} is said again after it, and that holds")
                 places[name] = at
                 value = each.pop("value", None)
                 found[name] = self._expanded(f"{at}.value", "" if value is None else value, found)

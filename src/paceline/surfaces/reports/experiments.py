@@ -71,10 +71,17 @@ def _run(repeat: Repeat) -> dict[str, str]:
 
 
 def _speeds(experiment: Experiment) -> ReportFigure | None:
-    """Return a chart with a row for each variant, a dot for each run, and a line at the baseline's mean."""
+    """Return a chart with a row for each variant, a dot for each run, and a line at the baseline's mean.
+
+    A run that did not train has no speed, so it has no dot and no part in the mean.
+    """
     speeds = {
-        each.name: [one.outcome.speed for one in experiment.done if one.variant == each.name]
-        for each in experiment.variants
+        variant.name: [
+            repeat.outcome.speed
+            for repeat in experiment.done
+            if repeat.variant == variant.name and repeat.outcome.speed
+        ]
+        for variant in experiment.variants
     }
     if not any(speed for own in speeds.values() for speed in own):
         return None
@@ -99,7 +106,7 @@ def _speeds(experiment: Experiment) -> ReportFigure | None:
         shapes.append(Polyline(points=[(mean, 0.0), (mean, float(len(speeds)))], style=_BASE, key=key))
     names = [texts.shortened(name, 40) for name in speeds]
     chart = drawings.chart(title, across, scales.rows(names), shapes, width=drawings.WIDE)
-    caption = f"Each dot is a run; the dashed line is the mean of {experiment.baseline}."
+    caption = f"Each dot is a run that trained; the dashed line is the mean of {experiment.baseline}."
     return ReportFigure(name="runs", title=title, charts=(chart,), caption=caption, wide=True)
 
 
