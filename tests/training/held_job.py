@@ -44,7 +44,7 @@ def hold(at, until, release):
 
 
 def wait_as_told():
-    """Has a trainer wait as long for others as the environment says: tests wait less, or hold it for longer."""
+    """Has a trainer wait for others as long as the environment says: tests wait less, or hold it longer."""
     from paceline.training import deadlines
     from paceline.training.graph import step_policies
     from paceline.training.input import shared_queues

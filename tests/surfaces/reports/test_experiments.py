@@ -22,6 +22,6 @@ def test_a_run_that_did_not_train_has_no_dot_and_no_part_in_the_mean() -> None:
     more = dataclasses.replace(searches.COMPARED, done=(*searches.COMPARED.done, failed))
     page = experiments.page(more)
     assert "out of memory" in page
-    (before, after) = (each[each.index("<svg") : each.index("</svg>")] for each in (trained, page))
+    before, after = (each[each.index("<figure") : each.index("</figure>")] for each in (trained, page))
     assert "small: 100" in after
     assert after == before
