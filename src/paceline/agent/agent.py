@@ -561,8 +561,8 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
     time of arrival.
     """
     faults = []
-    known = REPORT_NUMBERS.get(report["type"], ())
-    for name in known:
+    number_fields = REPORT_NUMBERS.get(report["type"], ())
+    for name in number_fields:
         if report.get(name) is not None:
             value = report[name]
             number = _number(value)
@@ -577,7 +577,7 @@ def mend_report(report: Dict[str, Any], now: float) -> List[str]:
         faults.append("at is no time in Unix seconds: %s" % _shown(at))
         at = None
     report["at"] = now if at is None else at
-    if known and not any(name in report for name in known):
+    if number_fields and not any(name in report for name in number_fields):
         others = sorted(set(report) - {"type", "at", "source", "replica"})
         faults.append("%s: no field of it is known, only %s" % (report["type"], _shown(", ".join(others))))
     return faults

@@ -65,20 +65,20 @@ def fetch(config: Config, folder: Path) -> list[str]:
         FetchError: the code cannot be fetched; the folder is unchanged.
     """
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".code-") as scratch:
-        made = Path(scratch) / "code"
-        made.mkdir()
+        code = Path(scratch) / "code"
+        code.mkdir()
         if "git" in config:
-            notes = _from_git(config["git"]["url"], config["git"]["revision"], made, Path(scratch))
+            notes = _from_git(config["git"]["url"], config["git"]["revision"], code, Path(scratch))
         elif "archive" in config:
-            notes = _from_archive(config["archive"]["url"], config["archive"]["sha256"], made, Path(scratch))
+            notes = _from_archive(config["archive"]["url"], config["archive"]["sha256"], code, Path(scratch))
         else:
-            notes = _unpacked("the folder that was submitted", Path(config["packed"]), made)
-        start = made / config["start"]
-        if not start.is_dir() or not start.resolve().is_relative_to(made.resolve()):
+            notes = _unpacked("the folder that was submitted", Path(config["packed"]), code)
+        start = code / config["start"]
+        if not start.is_dir() or not start.resolve().is_relative_to(code.resolve()):
             raise FetchError(f"{_source(config)} has no folder {config['start']!a} to start in")
         if folder.exists():
             shutil.rmtree(folder)
-        made.replace(folder)
+        code.replace(folder)
     return notes
 
 

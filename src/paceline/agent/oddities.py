@@ -114,18 +114,18 @@ class Watch:
 
 def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
     """Return the ports at which processes listen; None: one process cannot be inspected."""
-    found = set()  # type: Set[int]
+    ports = set()  # type: Set[int]
     for pid in pids:
         place = os.path.join(proc, str(pid))
         try:
             sockets = _opened(place)
             for table in ("tcp", "tcp6"):
-                found |= _ports(os.path.join(place, "net", table), sockets)
+                ports |= _ports(os.path.join(place, "net", table), sockets)
         except FileNotFoundError:  # The process has ended.
             continue
         except OSError:
             return None
-    return found
+    return ports
 
 
 def holder(port: int, proc: str = "/proc") -> Optional[str]:

@@ -167,7 +167,7 @@ def _is_outside(folder: tuple[str, ...], target: str) -> bool:
 
 
 def _unpack_tar(plain: IO[bytes], target: _Target) -> None:
-    known: dict[tuple[str, ...], tarfile.TarInfo] = {}
+    members: dict[tuple[str, ...], tarfile.TarInfo] = {}
     with tarfile.open(fileobj=cast(IO[bytes], _Careful(plain)), mode="r:") as tar:
         for member in tar:
             if member.size < 0 or member.issparse():
@@ -178,8 +178,8 @@ def _unpack_tar(plain: IO[bytes], target: _Target) -> None:
                 target.link(member.name, member.linkname)
             elif member.isreg() or member.islnk():
                 # A hard link becomes a copy of the earlier file; KeyError if there is no such file.
-                content = known[_parts(member.linkname)] if member.islnk() else member
-                known[_parts(member.name)] = content
+                content = members[_parts(member.linkname)] if member.islnk() else member
+                members[_parts(member.name)] = content
                 with cast(IO[bytes], tar.extractfile(content)) as stream:
                     target.file(member.name, stream, is_executable=bool(content.mode & stat.S_IXUSR))
             else:

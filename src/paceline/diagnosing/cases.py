@@ -185,19 +185,19 @@ class Case:
             replicas: the replicas that the number is about; empty: all.
             steps: whether the number is computed from step reports instead of samples.
         """
-        wanted = tuple(each.replica for each in replicas)
+        replica_ids = tuple(snapshot.replica for snapshot in replicas)
         index: Mapping[ReplicaId, Sequence[Sample | StepReport]]
         index = self.steps_by_replica if steps else self.samples_by_replica
         at = [
-            each.at
-            for replica in wanted or index
-            for each in index.get(replica, ())
-            if getattr(each, field, None) is not None
+            measurement.at
+            for replica in replica_ids or index
+            for measurement in index.get(replica, ())
+            if getattr(measurement, field, None) is not None
         ]
         return EvidenceSource(
             what="steps" if steps else "samples",
             field=field,
-            replicas=wanted,
+            replicas=replica_ids,
             count=len(at),
             since=min(at, default=None),
             until=max(at, default=None),
@@ -246,17 +246,17 @@ def _traced(recording: Recording) -> tuple[ShardTraffic, ...]:
 def _counted(plan: Plan | None) -> tuple[ShardTraffic, ...]:
     if plan is None:
         return ()
-    found = (
+    traffic = (
         ShardTraffic(
-            variable=each.variable.name,
-            shard=each.index if each.layout.shards > 1 else None,
-            server=str(ReplicaId(Role.PS, each.server)),
-            bytes=each.step_bytes,
+            variable=shard.variable.name,
+            shard=shard.index if shard.layout.shards > 1 else None,
+            server=str(ReplicaId(Role.PS, shard.server)),
+            bytes=shard.step_bytes,
             microseconds=None,
         )
-        for each in plan.shards
+        for shard in plan.shards
     )
-    return tuple(sorted(found, key=_order))
+    return tuple(sorted(traffic, key=_order))
 
 
 def _order(each: ShardTraffic) -> tuple[float, float, str, str]:

@@ -73,18 +73,18 @@ def unmeasured(situation: Situation) -> Explanation:
 
 def judged(case: Case) -> tuple[list[Cause], list[str]]:
     """Return the causes that the rules find in a case, and messages about the data that rules are missing."""
-    found: list[Cause] = []
+    causes: list[Cause] = []
     lacking: dict[str, list[str]] = {}
     for rule in catalogues.RULES:
         lacks = rule.lacks(case)
         if not lacks:
-            found += rule.causes(case)
+            causes += rule.causes(case)
         for need in lacks[:1]:
             if not needs.applies(need, case):
                 continue
             said = f"not enough data: {need.what} ({need.remedy.format(name=case.recording.run.name)})"
             lacking.setdefault(said, []).append(rule.topic.code)
-    return limits.uncovered(confirmations.confirmed(found, case)), [
+    return limits.uncovered(confirmations.confirmed(causes, case)), [
         f"{said}; not judged: {', '.join(codes)}" for said, codes in lacking.items()
     ]
 

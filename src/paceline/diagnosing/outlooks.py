@@ -30,21 +30,24 @@ def network(case: Case) -> Queues | None:
     Cores are a station if a parameter server uses them, or if several replicas share them. A trainer that
     computes on cores of its own makes no other replica wait.
     """
-    steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
-    if not steps_per_second or all(usages.cpu(case, each) is None for each in case.servers):
+    steps_per_second = rates.total(trainer.steps_per_second for trainer in case.trainers)
+    if not steps_per_second or all(usages.cpu(case, server) is None for server in case.servers):
         return None
     stations = {}
     for pool, users in usages.pools(case).items():
-        used = rates.total(each.cpu_cores for each in users)
+        used = rates.total(replica.cpu_cores for replica in users)
         if used is not None and (len(users) > 1 or users[0].replica.role is Role.PS):
             stations[f"{_CPU}{pool.name}"] = min(used / pool.cores, 1.0) / steps_per_second
     for host, use in usages.links(case).items():
         stations[link_station(host)] = min(use, 1.0) / steps_per_second
     active = len(case.active_trainers)
-    own = mean((each for each in case.trainers if _is_alone(case, each)), lambda each: usages.cpu(case, each))
+    cpu_share = mean(
+        (trainer for trainer in case.trainers if _is_alone(case, trainer)),
+        lambda trainer: usages.cpu(case, trainer),
+    )
     step_seconds = active / steps_per_second
     return queues.fitted(
-        active, stations, steps_per_second, least_think_seconds=min(1.0, own or 0.0) * step_seconds
+        active, stations, steps_per_second, least_think_seconds=min(1.0, cpu_share or 0.0) * step_seconds
     )
 
 

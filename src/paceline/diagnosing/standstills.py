@@ -21,17 +21,17 @@ _QUOTA = "exceeded quota"
 
 def explain(situation: Situation) -> Explanation:
     """Return why a job is in its phase."""
-    found = [cause for rule in _RULES for cause in rule(situation)]
+    causes = [cause for rule in _RULES for cause in rule(situation)]
     if situation.phase is JobPhase.SUCCEEDED:
-        found = []
-    elif not found and situation.phase in (JobPhase.FAILED, JobPhase.RESTARTING):
-        found = [_only_its_word(situation)]
+        causes = []
+    elif not causes and situation.phase in (JobPhase.FAILED, JobPhase.RESTARTING):
+        causes = [_only_its_word(situation)]
     # Past causes matter least.
-    found.sort(key=lambda cause: cause.is_past)
+    causes.sort(key=lambda cause: cause.is_past)
     return Explanation(
         job=situation.name,
-        summary=_summary(situation, found),
-        causes=tuple(found),
+        summary=_summary(situation, causes),
+        causes=tuple(causes),
         unknown=situation.unknown,
     )
 

@@ -24,7 +24,7 @@ def room(situation: Situation) -> Iterator[Cause]:
         yield Cause(
             name="no-room",
             what="There was no room for all of its replicas, and it did not want to wait (fit: fail).",
-            evidence=tuple(Evidence(text=each, at=situation.finished_at) for each in blockers),
+            evidence=tuple(Evidence(text=blocker, at=situation.finished_at) for blocker in blockers),
             next_steps=(
                 "spec.scheduling.fit: hold has it wait",
                 f"paceline resume {situation.name} tries anew",
@@ -41,7 +41,7 @@ def room(situation: Situation) -> Iterator[Cause]:
     yield Cause(
         name="no-room",
         what=_no_room(fit),
-        evidence=(*(Evidence(text=_words(each)) for each in fit.blockers), *taken),
+        evidence=(*(Evidence(text=_words(blocker)) for blocker in fit.blockers), *taken),
         next_steps=tuple(_ways_to_fit(fit, running)),
     )
 

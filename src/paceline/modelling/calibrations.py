@@ -128,10 +128,10 @@ def calibrated(runs: Sequence[MeasuredRun], probed: Sequence[Probed] = ()) -> Ca
     Raises:
         ValueError: there is no run, or a run does not train.
     """
-    if not runs or any(each.steps_per_second <= 0 or each.trainer_cores <= 0 for each in runs):
+    if not runs or any(run.steps_per_second <= 0 or run.trainer_cores <= 0 for run in runs):
         raise ValueError("a calibration needs a run that trains")
-    means = np.log([each.median for each in ASSUMED.values()])
-    spreads = np.log([each.factor for each in ASSUMED.values()])
+    means = np.log([assumed.median for assumed in ASSUMED.values()])
+    spreads = np.log([assumed.factor for assumed in ASSUMED.values()])
 
     def misses(logs: _Floats) -> _Floats:
         given = _costs(logs)
@@ -139,12 +139,12 @@ def calibrated(runs: Sequence[MeasuredRun], probed: Sequence[Probed] = ()) -> Ca
         missed += _misses_of_probe(runs[0].layout, probed, given)
         return np.concatenate([missed, (logs - means) / spreads])
 
-    found = optimize.least_squares(misses, _first(runs, means), method="lm", diff_step=1e-3)
-    covariance = np.linalg.inv(found.jac.T @ found.jac)
+    fit = optimize.least_squares(misses, _first(runs, means), method="lm", diff_step=1e-3)
+    covariance = np.linalg.inv(fit.jac.T @ fit.jac)
     left = np.sqrt(np.diag(covariance)) / spreads
     return Calibration(
-        costs=_costs(found.x),
-        covariance=tuple(tuple(float(each) for each in row) for row in covariance),
+        costs=_costs(fit.x),
+        covariance=tuple(tuple(float(element) for element in row) for row in covariance),
         untold=tuple(
             name
             for name, share in zip(ASSUMED, left, strict=True)
@@ -170,19 +170,19 @@ def _first(runs: Sequence[MeasuredRun], means: _Floats) -> _Floats:
 
 def _misses(run: MeasuredRun, given: Costs) -> list[float]:
     """Return by how many standard deviations the prediction misses each measurement of a run."""
-    found = predictions.speed(run.layout, given)
+    speed = predictions.speed(run.layout, given)
 
     def cores(measured: float, steps: float, foretold: float) -> float:
-        per_step, told = measured / steps, foretold / found.steps_per_second
-        return math.log(max(told, 1e-12) / max(per_step, 1e-12)) / CORES_SPREAD
+        measured_per_step, foretold_per_step = measured / steps, foretold / speed.steps_per_second
+        return math.log(max(foretold_per_step, 1e-12) / max(measured_per_step, 1e-12)) / CORES_SPREAD
 
     steps = run.steps_per_second
     return [
-        math.log(found.steps_per_second / steps) / SPEED_SPREAD,
-        cores(run.trainer_cores, steps, found.trainer_cores),
+        math.log(speed.steps_per_second / steps) / SPEED_SPREAD,
+        cores(run.trainer_cores, steps, speed.trainer_cores),
         *(
             cores(measured, steps, foretold)
-            for measured, foretold in zip(run.server_cores, found.server_cores, strict=True)
+            for measured, foretold in zip(run.server_cores, speed.server_cores, strict=True)
         ),
     ]
 

@@ -86,8 +86,8 @@ def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
         )
     for host in layout.hosts:
         if host.cpu_cores is not None:
-            servers = [each for each in layout.servers if each.host == host.name]
-            trainers = [each for each in layout.trainers if each.host == host.name]
+            servers = [server for server in layout.servers if server.host == host.name]
+            trainers = [crew for crew in layout.trainers if crew.host == host.name]
             used = _background_cores(servers, trainers, costs)
             yield _quota(f"cores of {host.name}", host.cpu_cores, used)
         if host.bandwidth_bits_per_second is not None:
@@ -100,15 +100,15 @@ def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
             yield _quota(f"cores of ps-{index}", server.cores, costs.server_background_cores)
         elif not _has_limit(layout, server):
             yield _unlimited(f"cores of ps-{index}")
-    for name, each in _crews_by_name(layout).items():
-        if each.cores is not None:
+    for name, crew in _crews_by_name(layout).items():
+        if crew.cores is not None:
             used = costs.trainer_background_cores
-            yield _quota(f"cores of {name}", each.cores, used, copies=each.count)
-        elif not _has_limit(layout, each):
+            yield _quota(f"cores of {name}", crew.cores, used, copies=crew.count)
+        elif not _has_limit(layout, crew):
             yield _unlimited(f"cores of {name}")
         if layout.input_steps_per_second is not None:
             rate = layout.input_steps_per_second
-            yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=each.count)
+            yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=crew.count)
 
 
 def _background_cores(
@@ -171,20 +171,20 @@ def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
             if host is not None and hosts[host].bandwidth_bits_per_second is not None
         }
 
-    for name, each in _crews_by_name(layout).items():
-        own = costs.trainer_step_seconds(len(layout.servers))
+    for name, crew in _crews_by_name(layout).items():
+        step_seconds = costs.trainer_step_seconds(len(layout.servers))
         visits: list[Mapping[str, float]] = [
             cores(server, f"ps-{index}", costs.server_seconds(server))
-            | links(server.host, each.host, server.step_bytes / 2)
-            | links(each.host, server.host, server.step_bytes / 2)
+            | links(server.host, crew.host, server.step_bytes / 2)
+            | links(crew.host, server.host, server.step_bytes / 2)
             for index, server in enumerate(layout.servers)
         ]
         reading = [({f"input of {name}": 1.0},)] if layout.input_steps_per_second is not None else []
         yield TrainerGroup(
             name=name,
-            trainers=each.count,
+            trainers=crew.count,
             steps_in_flight=layout.steps_in_flight,
             own_seconds=costs.own_seconds,
-            phases=(*reading, (cores(each, name, own),), tuple(visits)),
+            phases=(*reading, (cores(crew, name, step_seconds),), tuple(visits)),
             computes_in=len(reading),
         )

@@ -154,13 +154,13 @@ class _Network:
 
     @classmethod
     def of(cls, networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> _Network:
-        resources = [each for those, _ in networks for each in those]
-        crews = [each for _, those in networks for each in those]
+        resources = [resource for those, _ in networks for resource in those]
+        crews = [crew for _, those in networks for crew in those]
         rows: list[tuple[int, int, float, float]] = []
         first, owner = [], []
         first_crew, first_resource = 0, 0
         for its_resources, its_crews in networks:
-            places = {each.name: place for place, each in enumerate(its_resources, first_resource)}
+            places = {resource.name: place for place, resource in enumerate(its_resources, first_resource)}
             for number, crew in enumerate(its_crews, first_crew):
                 crew.check(places)
                 for phase in crew.phases:
@@ -171,27 +171,27 @@ class _Network:
             first_crew += len(its_crews)
             first_resource += len(its_resources)
         crew_of, resource_of, units, most = np.array(rows).reshape(-1, 4).T
-        resource = resource_of.astype(np.intp)
+        resource_places = resource_of.astype(np.intp)
         rates, peaks, bursts, copies = (
-            np.array([getattr(each, field) for each in resources], dtype=float)
+            np.array([getattr(resource, field) for resource in resources], dtype=float)
             for field in ("rate", "peak", "burst", "copies")
         )
-        burst, rate = bursts[resource], rates[resource]
+        burst, rate = bursts[resource_places], rates[resource_places]
         places_of_networks = np.arange(len(networks))
         return cls(
             part_of_crew=np.repeat(places_of_networks, [len(those) for _, those in networks]),
             part_of_resource=np.repeat(places_of_networks, [len(those) for those, _ in networks]),
             crew=crew_of.astype(np.intp),
-            resource=resource,
+            resource=resource_places,
             units=units,
-            alone=np.maximum(most / peaks[resource], np.maximum(0.0, units - burst) / rate),
+            alone=np.maximum(most / peaks[resource_places], np.maximum(0.0, units - burst) / rate),
             weights=units / rate * (units / (units + burst)),
             own=np.array([crew.own_seconds for crew in crews]),
             customers=np.array([float(crew.trainers * crew.steps_in_flight) for crew in crews]),
             first_of_phase=np.array(first, np.intp),
             crew_of_phase=np.array(owner, np.intp),
             rates=rates * copies,
-            copies=copies[resource],
+            copies=copies[resource_places],
             full=np.where(bursts > 0, FULL, 1.0),
         )
 

@@ -123,24 +123,24 @@ def layout(
     """
     moved = plan.step_bytes()
     replicas = spec.replicas()
-    servers = [each for each in replicas if each.role is Role.PS]
+    servers = [replica for replica in replicas if replica.role is Role.PS]
     if len(servers) != plan.servers:
         raise ValueError(f"the plan is for {plan.servers} parameter servers, the job has {len(servers)}")
     if moved is None:
         raise ValueError("the traffic of variables was not measured")
-    emulated = {each.name for each in spec.hosts}
-    places = {each: hosts.get(each) if hosts.get(each) in emulated else None for each in replicas}
-    trainers = [each for each in replicas if each.role in (Role.CHIEF, Role.WORKER)]
+    emulated = {host.name for host in spec.hosts}
+    places = {replica: hosts.get(replica) if hosts.get(replica) in emulated else None for replica in replicas}
+    trainers = [replica for replica in replicas if replica.role in (Role.CHIEF, Role.WORKER)]
     return ModelLayout(
         servers=tuple(
             ParameterServer(
-                cores=_cores(spec, each),
-                host=places[each],
+                cores=_cores(spec, server),
+                host=places[server],
                 step_bytes=step_bytes,
                 step_rows=step_rows,
-                whole_bytes=_whole_bytes(plan, each.index, updated_whole),
+                whole_bytes=_whole_bytes(plan, server.index, updated_whole),
             )
-            for each, step_bytes, step_rows in zip(servers, moved, plan.step_rows(), strict=True)
+            for server, step_bytes, step_rows in zip(servers, moved, plan.step_rows(), strict=True)
         ),
         trainers=_alike(spec, trainers, places),
         hosts=spec.hosts,

@@ -40,11 +40,11 @@ def measurements(
     efforts = dict(_efforts(layout, done, seconds))
     total = sum(steps.values(), np.zeros(seconds, np.int64))
     samples: list[Sample] = []
-    moved = sum(each.step_bytes for each in layout.servers) / 2
-    own = costs.trainer_step_seconds(len(layout.servers))
+    moved = sum(server.step_bytes for server in layout.servers) / 2
+    step_seconds = costs.trainer_step_seconds(len(layout.servers))
     for trainers in layout.trainers:
         for replica in trainers.replicas:
-            used = own * efforts[replica] + costs.trainer_background_cores
+            used = step_seconds * efforts[replica] + costs.trainer_background_cores
             samples += _samples(replica, steps[replica], used, moved, trainers.cores, start_at)
     for index, server in enumerate(layout.servers):
         cores = total * costs.server_seconds(server) + costs.server_background_cores

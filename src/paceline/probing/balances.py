@@ -73,48 +73,58 @@ def balance(
     """
     by_replica = _by_replica(found)
     scaled = {
-        each: cores
-        for each in spec.replicas()
-        if each.role in scale.ranges and (cores := spec.role_of(each).cpu_cores) is not None
+        replica: cores
+        for replica in spec.replicas()
+        if replica.role in scale.ranges and (cores := spec.role_of(replica).cpu_cores) is not None
     }
     binding = [
-        each for each in scaled if each in by_replica and by_replica[each].verdict is PartVerdict.BINDS
+        replica
+        for replica in scaled
+        if replica in by_replica and by_replica[replica].verdict is PartVerdict.BINDS
     ]
     if not binding:
         return Balance(moves=(), why="nothing that may be scaled binds")
-    wanted = {
-        each: min(scaled[each] * MOST_RAISE, scale.ranges[each.role].high) - scaled[each] for each in binding
+    wanted_cores = {
+        replica: min(scaled[replica] * MOST_RAISE, scale.ranges[replica.role].high) - scaled[replica]
+        for replica in binding
     }
-    wanted = {each: more for each, more in wanted.items() if more >= STEP_CORES}
-    if not wanted:
+    wanted_cores = {replica: more for replica, more in wanted_cores.items() if more >= STEP_CORES}
+    if not wanted_cores:
         return Balance(moves=(), why="what binds has as much as it may have")
     resting = [
-        each for each in scaled if each in by_replica and by_replica[each].verdict is PartVerdict.RESTS
+        replica
+        for replica in scaled
+        if replica in by_replica and by_replica[replica].verdict is PartVerdict.RESTS
     ]
-    spare = {each: _spare(scaled[each], used.get(each), scale.ranges[each.role].low) for each in resting}
+    spare = {
+        replica: _spare(scaled[replica], used.get(replica), scale.ranges[replica.role].low)
+        for replica in resting
+    }
     total = spec.asked_cores or sum(scaled.values())
     free = max(0.0, (scale.most_cores if scale.most_cores is not None else total) - total)
     there = free + sum(spare.values())
-    share = min(1.0, there / sum(wanted.values()))
-    given = {each: _stepped(more * share) for each, more in wanted.items()}
+    share = min(1.0, there / sum(wanted_cores.values()))
+    given = {replica: _stepped(more * share) for replica, more in wanted_cores.items()}
     moved = sum(given.values())
-    factor = min((scaled[each] + given[each]) / scaled[each] for each in wanted)
-    raised = list({by_replica[each].part: by_replica[each] for each in wanted}.values())
+    factor = min((scaled[replica] + given[replica]) / scaled[replica] for replica in wanted_cores)
+    raised = list({by_replica[replica].part: by_replica[replica] for replica in wanted_cores}.values())
     times = raises.times(raised, found, factor)
     if times[0] < LEAST_GAIN:
         return Balance(moves=(), why="too few cores are left to give for it to be worth a change")
     taken = max(0.0, moved - free)
     moves = [
-        Move(replica=each, before=scaled[each], after=scaled[each] - less, why="it rests")
-        for each, less in _taken(spare, taken).items()
+        Move(replica=replica, before=scaled[replica], after=scaled[replica] - less, why="it rests")
+        for replica, less in _taken(spare, taken).items()
         if less >= STEP_CORES
     ]
     moves += [
-        Move(replica=each, before=scaled[each], after=scaled[each] + more, why="it binds")
-        for each, more in given.items()
+        Move(replica=replica, before=scaled[replica], after=scaled[replica] + more, why="it binds")
+        for replica, more in given.items()
     ]
-    names = ", ".join(str(each) for each in wanted)
-    return Balance(moves=tuple(moves), why=f"{names} {'binds' if len(wanted) == 1 else 'bind'}", times=times)
+    names = ", ".join(str(replica) for replica in wanted_cores)
+    return Balance(
+        moves=tuple(moves), why=f"{names} {'binds' if len(wanted_cores) == 1 else 'bind'}", times=times
+    )
 
 
 def _by_replica(found: Sequence[Elasticity]) -> dict[ReplicaId, Elasticity]:

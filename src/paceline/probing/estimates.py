@@ -70,26 +70,30 @@ def known(cuts: Sequence[Cut], baselines: Sequence[float]) -> PartEstimates:
     for cut in cuts:
         if cut.felt is not None:
             before = felt.get(cut.part, ())
-            felt[cut.part] = tuple(each for each in cut.part.targets if each in (*before, *cut.felt))
+            felt[cut.part] = tuple(target for target in cut.part.targets if target in (*before, *cut.felt))
     real = [dataclasses.replace(cut, part=_felt(cut.part, felt)) for cut in cuts if felt.get(cut.part) != ()]
     deviation, degrees = noise(real, baselines)
     quantile = deviations.students_t(0.95, degrees)
-    found = {part: _elasticity(part, own, deviation, quantile) for part, own in _by_part(real).items()}
+    elasticities = {
+        part: _elasticity(part, part_cuts, deviation, quantile) for part, part_cuts in _by_part(real).items()
+    }
     below = _below_limit(cuts)
-    for part, own in _by_part(cuts).items():
+    for part, part_cuts in _by_part(cuts).items():
         there = felt.get(part, part.targets)
-        rest = tuple(each for each in part.targets if each not in there)
+        rest = tuple(target for target in part.targets if target not in there)
         if rest:
-            found.setdefault(CutPart(part.knob, rest), _nothing(CutPart(part.knob, rest), len(own)))
-        found[part] = (
-            dataclasses.replace(found[CutPart(part.knob, there)], part=part)
+            elasticities.setdefault(
+                CutPart(part.knob, rest), _nothing(CutPart(part.knob, rest), len(part_cuts))
+            )
+        elasticities[part] = (
+            dataclasses.replace(elasticities[CutPart(part.knob, there)], part=part)
             if there
-            else _nothing(part, len(own))
+            else _nothing(part, len(part_cuts))
         )
     return PartEstimates(
         elasticities={
-            part: dataclasses.replace(each, at_limit=_is_at_limit(part, below))
-            for part, each in found.items()
+            part: dataclasses.replace(elasticity, at_limit=_is_at_limit(part, below))
+            for part, elasticity in elasticities.items()
         },
         felt=felt,
         below_limit=below,

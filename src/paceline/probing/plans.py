@@ -112,27 +112,27 @@ def ends(scope: Scope, known: PartEstimates) -> Iterator[Elasticity]:
         yield from _ends(scope, part, known)
 
 
-def _ends(scope: Scope, part: CutPart, known: PartEstimates) -> Iterator[Elasticity]:
-    own = known.elasticities.get(part)
-    if own is None:
+def _ends(scope: Scope, part: CutPart, estimates: PartEstimates) -> Iterator[Elasticity]:
+    elasticity = estimates.elasticities.get(part)
+    if elasticity is None:
         return
-    elasticities = known.elasticities
-    below = apart(part, known.felt.get(part)) if _is_cut_apart(scope, part, known) else ()
-    cut = [each for each in below if each in elasticities]
+    elasticities = estimates.elasticities
+    below = apart(part, estimates.felt.get(part)) if _is_cut_apart(scope, part, estimates) else ()
+    cut = [subpart for subpart in below if subpart in elasticities]
     if below and len(cut) == len(below):
-        for each in below:
-            yield from _ends(scope, each, known)
+        for subpart in below:
+            yield from _ends(scope, subpart, estimates)
     elif (
         below
         and len(cut) == len(below) - 1
-        and all(elasticities[each].verdict is PartVerdict.RESTS for each in cut)
+        and all(elasticities[subpart].verdict is PartVerdict.RESTS for subpart in cut)
     ):
-        for each in cut:
-            yield from _ends(scope, each, known)
+        for subpart in cut:
+            yield from _ends(scope, subpart, estimates)
         (left,) = set(below) - set(cut)
-        yield known.inferred(own, [elasticities[each] for each in cut], left)
+        yield estimates.inferred(elasticity, [elasticities[subpart] for subpart in cut], left)
     else:
-        yield own
+        yield elasticity
 
 
 def _wanted(scope: Scope, known: PartEstimates) -> Iterator[CutPart]:

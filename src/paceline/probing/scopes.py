@@ -79,21 +79,21 @@ def parts(scene: ProbedJob) -> tuple[tuple[CutPart, ...], tuple[CutPart, ...]]:
     Trainers that do not wait for each other are not divided: each brings its own share of the examples, and
     cores bring the same for all of them.
     """
-    servers = _alike([each for each in scene.replicas if each.replica.role is Role.PS])
-    trainers = _alike([each for each in scene.replicas if each.replica.role.trains])
+    servers = _alike([observed for observed in scene.replicas if observed.replica.role is Role.PS])
+    trainers = _alike([observed for observed in scene.replicas if observed.replica.role.trains])
     whole = [*trainers] if scene.may_pause else []
-    found = [*servers, *trainers]
+    cut_parts = [*servers, *trainers]
     if scene.links:
-        found.append(CutPart(Knob.LINK, tuple(sorted(scene.links))))
+        cut_parts.append(CutPart(Knob.LINK, tuple(sorted(scene.links))))
     if _is_crowded(scene):
         shared = [CutPart(Knob.WEIGHT, part.targets) for part in (*servers, *trainers)]
-        found += shared
+        cut_parts += shared
         whole += shared
-    workers = [each.replica for each in scene.replicas if each.replica.role is Role.WORKER]
+    workers = [observed.replica for observed in scene.replicas if observed.replica.role is Role.WORKER]
     if scene.may_pause and len(workers) > 1:
         # Pausing one worker shows what one less costs. The first worker may save, so it is not paused.
-        found.append(CutPart(Knob.PAUSE, (str(workers[-1]),)))
-    return tuple(found), tuple(whole)
+        cut_parts.append(CutPart(Knob.PAUSE, (str(workers[-1]),)))
+    return tuple(cut_parts), tuple(whole)
 
 
 def _alike(replicas: Sequence[ObservedReplica]) -> list[CutPart]:

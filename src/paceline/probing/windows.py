@@ -122,7 +122,7 @@ def at_limit(
         targets: the names of the replicas to examine.
         spans: the start and the end of each stretch (Unix seconds).
     """
-    within = [each for each in samples if any(since < each.at <= until for since, until in spans)]
+    within = [sample for sample in samples if any(since < sample.at <= until for since, until in spans)]
     always = (-math.inf, math.inf)
     held = held_back(within, targets, *always)
     if held is None:
@@ -130,9 +130,9 @@ def at_limit(
     full = [
         target
         for target in targets
-        if _used_share([each for each in within if str(each.replica) == target]) >= FULL
+        if _used_share([sample for sample in within if str(sample.replica) == target]) >= FULL
     ]
-    return tuple(each for each in targets if each in held or each in full)
+    return tuple(target for target in targets if target in held or target in full)
 
 
 def _used_share(samples: Sequence[Sample]) -> float:

@@ -36,7 +36,9 @@ def course(found: TimeSeries, gauge: Gauge, *, since: float | None = None) -> di
             "since_unix_seconds": found.grid.since + first * found.grid.cell_seconds,
             "cell_seconds": found.grid.cell_seconds,
             "cells": found.grid.cells - first,
-            "measured": [each.value for each, of in found.loads.items() if not numpy.isnan(of).all()],
+            "measured": [
+                load_gauge.value for load_gauge, of in found.loads.items() if not numpy.isnan(of).all()
+            ],
             "gauge": gauge.value,
             "unit": gauge.unit,
             "replicas": [str(found.replicas[row]) for row in rows],
@@ -51,12 +53,12 @@ def course(found: TimeSeries, gauge: Gauge, *, since: float | None = None) -> di
             "loss": _numbers(found.loss[first:], 6),
             "evaluations": [
                 {
-                    "at_unix_seconds": each.at,
-                    "step": each.step,
-                    **{name: _finite(getattr(each, name)) for name in ("auc", "log_loss", "accuracy")},
+                    "at_unix_seconds": evaluation.at,
+                    "step": evaluation.step,
+                    **{name: _finite(getattr(evaluation, name)) for name in ("auc", "log_loss", "accuracy")},
                 }
-                for each in found.evaluations
-                if since is None or each.at > since
+                for evaluation in found.evaluations
+                if since is None or evaluation.at > since
             ],
         },
     )

@@ -286,18 +286,18 @@ def probe(found: Probe) -> dict[str, Any]:
 
     cuts = [
         {
-            **_part(each.part),
-            "factor": each.factor,
-            "since": instant(each.since),
-            "until": instant(each.until),
-            "rate": each.rate,
-            "before": each.before,
-            "after": each.after,
-            "felt": None if each.felt is None else list(each.felt),
-            "at_limit": None if each.at_limit is None else list(each.at_limit),
-            "elasticity": each.elasticity,
+            **_part(cut.part),
+            "factor": cut.factor,
+            "since": instant(cut.since),
+            "until": instant(cut.until),
+            "rate": cut.rate,
+            "before": cut.before,
+            "after": cut.after,
+            "felt": None if cut.felt is None else list(cut.felt),
+            "at_limit": None if cut.at_limit is None else list(cut.at_limit),
+            "elasticity": cut.elasticity,
         }
-        for each in found.cuts
+        for cut in found.cuts
     ]
     body = {
         "name": found.run,

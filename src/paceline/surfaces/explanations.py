@@ -32,20 +32,20 @@ class CodeEntry:
 def entries() -> tuple[CodeEntry, ...]:
     """Return all entries, sorted by code."""
     rules = (
-        CodeEntry(code=each.code, title=each.title, why=each.why, fix=each.fix, severity=each.severity)
-        for each in linting.catalogue()
+        CodeEntry(code=rule.code, title=rule.title, why=rule.why, fix=rule.fix, severity=rule.severity)
+        for rule in linting.catalogue()
     )
     causes = (
         CodeEntry(
-            code=each.code,
-            title=each.title,
-            severity=each.severity,
-            why=each.why,
-            fix=each.fix,
-            name=each.name,
-            risk=each.risk,
+            code=topic.code,
+            title=topic.title,
+            severity=topic.severity,
+            why=topic.why,
+            fix=topic.fix,
+            name=topic.name,
+            risk=topic.risk,
         )
-        for each in catalogues.TOPICS
+        for topic in catalogues.TOPICS
     )
     return tuple(sorted((*rules, *causes), key=lambda entry: entry.code))
 

@@ -35,7 +35,7 @@ def environment(package: str, folder: str) -> jinja2.Environment:
         package: the name of the package.
         folder: the folder of the package that has the templates.
     """
-    made = jinja2.Environment(
+    jinja_environment = jinja2.Environment(
         loader=jinja2.ChoiceLoader(
             [
                 jinja2.PackageLoader(package, folder),
@@ -49,10 +49,10 @@ def environment(package: str, folder: str) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["tied"] = texts.tied
-    made.globals["as_bytes"] = quantities.format_bytes
-    made.globals["as_milliseconds"] = _milliseconds
-    return made
+    jinja_environment.filters["tied"] = texts.tied
+    jinja_environment.globals["as_bytes"] = quantities.format_bytes
+    jinja_environment.globals["as_milliseconds"] = _milliseconds
+    return jinja_environment
 
 
 @functools.cache

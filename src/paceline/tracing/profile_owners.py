@@ -40,32 +40,32 @@ class Owners:
     def __init__(self, processes: Mapping[str, Process], placed: placements.Placements) -> None:
         self._placed = placed
         self._gathers = {
-            (task, each.name)
+            (task, operation.name)
             for task, process in processes.items()
-            for each in process.operations
-            if each.kind == GATHER
+            for operation in process.operations
+            if operation.kind == GATHER
         }
         self._uniques = {
-            (task, each.name)
+            (task, operation.name)
             for task, process in processes.items()
-            for each in process.operations
-            if each.kind.startswith(_UNIQUE)
+            for operation in process.operations
+            if operation.kind.startswith(_UNIQUE)
         }
-        sent = [(task, each) for task, process in processes.items() for each in process.sent]
-        known = _looked_up(_unwrapped(name) for _, name in self._gathers)
-        self._owners = {key: known[_unwrapped(key[1])] for key in self._gathers}
+        all_sent = [(task, sent) for task, process in processes.items() for sent in process.sent]
+        variables = _looked_up(_unwrapped(name) for _, name in self._gathers)
+        self._owners = {key: variables[_unwrapped(key[1])] for key in self._gathers}
         reads = {
-            (task, each.maker): _unwrapped(_READ.sub("", each.maker))
-            for task, each in sent
-            if _READ.search(each.maker)
+            (task, sent.maker): _unwrapped(_READ.sub("", sent.maker))
+            for task, sent in all_sent
+            if _READ.search(sent.maker)
         }
-        known.update((name, name) for name in reads.values())
-        for _, each in sent:
-            update = _UPDATE.match(each.taker)
-            if update and _OF_GRADIENTS.search(each.maker):
-                owner = _nearest(known, _unwrapped(each.maker))
+        variables.update((name, name) for name in reads.values())
+        for _, sent in all_sent:
+            update = _UPDATE.match(sent.taker)
+            if update and _OF_GRADIENTS.search(sent.maker):
+                owner = _nearest(variables, _unwrapped(sent.maker))
                 if owner is not None:
-                    self._owners[each.receiver, update["update"]] = owner
+                    self._owners[sent.receiver, update["update"]] = owner
         trained = set(self._owners.values())
         self._owners.update((key, name) for key, name in reads.items() if name in trained)
         pulled = _pulled(processes, placed, self._gathers)
@@ -73,10 +73,10 @@ class Owners:
         self._shapes = {
             name: max(taken, key=lambda each: each.bytes).dimensions
             for task, process in processes.items()
-            for each in process.operations
-            if _APPLY.match(each.kind)
-            and (name := self.of(task, each.name)) is not None
-            and (taken := shapes.read(each.shapes))
+            for operation in process.operations
+            if _APPLY.match(operation.kind)
+            and (name := self.of(task, operation.name)) is not None
+            and (taken := shapes.read(operation.shapes))
         }
 
     def _take(self, certain: Mapping[tuple[str, str], str]) -> None:
@@ -118,7 +118,7 @@ class Owners:
 
 def _changed(processes: Mapping[str, Process], placed: placements.Placements) -> dict[tuple[str, str], str]:
     """Return the variables that updates on servers change, if their shape fits only one variable."""
-    found = {}
+    variable_of_update = {}
     for task, process in processes.items():
         for name, runs in process.runs_of.items():
             changed = _CHANGES.match(runs[0].kind)
@@ -129,15 +129,15 @@ def _changed(processes: Mapping[str, Process], placed: placements.Placements) ->
             variable = placed.rows(task, largest[1:]) if changed["rows"] else placed.whole(task, [largest])
             if variable is not None:
                 update = _UPDATE.match(name)
-                found[task, update["update"] if update else name] = variable
-    return found
+                variable_of_update[task, update["update"] if update else name] = variable
+    return variable_of_update
 
 
 def _pushed(processes: Mapping[str, Process], placed: placements.Placements) -> dict[tuple[str, str], str]:
     """Return the variables whose gradients servers take, if the takers' shape fits only one variable."""
-    found = {}
+    variable_of_taker = {}
     for task, name in {
-        (each.receiver, each.taker) for process in processes.values() for each in process.sent
+        (sent.receiver, sent.taker) for process in processes.values() for sent in process.sent
     }:
         taker = processes[task].first(name, -math.inf) if task in processes else None
         taken = shapes.read(taker.shapes) if taker is not None and task.startswith(SERVER) else []
@@ -145,23 +145,23 @@ def _pushed(processes: Mapping[str, Process], placed: placements.Placements) -> 
         meant = {placed.whole(task, dimensions), *(placed.rows(task, each[1:]) for each in dimensions)}
         variables = [each for each in meant if each is not None]
         if len(variables) == 1:
-            found[task, name] = variables[0]
-    return found
+            variable_of_taker[task, name] = variables[0]
+    return variable_of_taker
 
 
 def _pulled(
     processes: Mapping[str, Process], placed: placements.Placements, gathers: Collection[tuple[str, str]]
 ) -> dict[tuple[str, str], str]:
     """Return the variables that servers send, if the shape of the takers' inputs fits only one variable."""
-    found = {}
-    sent = {
-        (task, each.maker): each
+    variable_of_maker = {}
+    sent_by_maker = {
+        (task, sent.maker): sent
         for task, process in processes.items()
-        for each in process.sent
-        if (task, each.maker) in gathers or _READ.search(each.maker)
+        for sent in process.sent
+        if (task, sent.maker) in gathers or _READ.search(sent.maker)
     }
-    for (task, maker), each in sent.items():
-        taker = processes[each.receiver].first(each.taker, -math.inf) if each.receiver in processes else None
+    for (task, maker), sent in sent_by_maker.items():
+        taker = processes[sent.receiver].first(sent.taker, -math.inf) if sent.receiver in processes else None
         taken = [] if taker is None else [one.dimensions for one in shapes.read(taker.shapes)]
         if (task, maker) in gathers:
             ids = [one.dimensions for one in shapes.read(processes[task].runs_of[maker][0].shapes)]
@@ -171,8 +171,8 @@ def _pulled(
         else:
             variable = placed.whole(task, taken)
         if variable is not None:
-            found[task, maker] = variable
-    return found
+            variable_of_maker[task, maker] = variable
+    return variable_of_maker
 
 
 def _looked_up(names: Iterable[str]) -> dict[str, str]:

@@ -173,17 +173,17 @@ def _stats(plane: Any, described: Any) -> dict[str, Any]:
 def _address(processes: Mapping[str, Process]) -> None:
     """Find the unknown receivers: they have the other end of what was sent."""
     ends = {
-        (each.run, each.name): task
+        (operation.run, operation.name): task
         for task, process in processes.items()
-        for each in process.operations
-        if each.kind in RECEIVES
+        for operation in process.operations
+        if operation.kind in RECEIVES
     }
     for process in processes.values():
         process.sent = [
-            each
-            if each.receiver
-            else dataclasses.replace(each, receiver=ends.get((each.run, other_end(each)), ""))
-            for each in process.sent
+            sent
+            if sent.receiver
+            else dataclasses.replace(sent, receiver=ends.get((sent.run, other_end(sent)), ""))
+            for sent in process.sent
         ]
 
 

@@ -101,22 +101,22 @@ def _steps(
     count: int,
     variables: Sequence[Variable],
 ) -> Iterator[Step]:
-    own = {
+    run_processes = {
         task: dataclasses.replace(
             process,
-            operations=[each for each in process.operations if each.run in runs],
-            sent=[each for each in _made(process) if each.run in runs and not _is_signal(each)],
+            operations=[operation for operation in process.operations if operation.run in runs],
+            sent=[sent for sent in _made(process) if sent.run in runs and not _is_signal(sent)],
         )
         for task, process in processes.items()
         if task == worker or task.startswith(SERVER)
     }
-    own = profiled_processes.aligned(own, worker)
-    owners = Owners(own, placements.Placements(variables))
-    begins = _begins(own[worker].operations)
+    run_processes = profiled_processes.aligned(run_processes, worker)
+    owners = Owners(run_processes, placements.Placements(variables))
+    begins = _begins(run_processes[worker].operations)
     first = max(0, (len(begins) - 1 - count) // 2)
     chosen = begins[first : first + count + 1]
     for begin, end in itertools.pairwise(chosen):
-        yield _step(own, owners, begin, end)
+        yield _step(run_processes, owners, begin, end)
 
 
 def _is_signal(sent: Sent) -> bool:
@@ -159,30 +159,34 @@ def _begins(operations: Sequence[ProfiledOperation]) -> list[float]:
     return sorted(runs.values())
 
 
-def _step(own: Mapping[str, Process], owners: Owners, begin: float, end: float) -> Step:
+def _step(processes: Mapping[str, Process], owners: Owners, begin: float, end: float) -> Step:
     nodes = {
-        (task, each.name): OperationNode(
-            task, each.name, each.kind, (), {}, False, each.start, each.microseconds
+        (task, operation.name): OperationNode(
+            task, operation.name, operation.kind, (), {}, False, operation.start, operation.microseconds
         )
-        for task, process in own.items()
-        for each in process.operations
-        if begin <= each.start < end and each.kind not in RECEIVES
+        for task, process in processes.items()
+        for operation in process.operations
+        if begin <= operation.start < end and operation.kind not in RECEIVES
     }
     makers = {}
-    for task, process in own.items():
+    for task, process in processes.items():
         for sent in process.sent:
-            if begin <= _taken_at(own.get(sent.receiver), sent) < end:
-                arrived = _arrival(own[sent.receiver], sent) if sent.receiver in own else None
+            if begin <= _taken_at(processes.get(sent.receiver), sent) < end:
+                arrived = _arrival(processes[sent.receiver], sent) if sent.receiver in processes else None
                 integer = owners.takes_ids(task, sent)
                 size = None
-                if sent.receiver in own:
+                if sent.receiver in processes:
                     fits = owners.fits(task, sent)
-                    size = _bytes(own[sent.receiver], process, sent, fits, integer=integer)
+                    size = _bytes(processes[sent.receiver], process, sent, fits, integer=integer)
                 message = Message(
                     sent.maker, sent.taker, task, sent.receiver, size, arrived and sent.start, arrived
                 )
                 makers[message] = OperationNode(task, sent.maker, "", (), {}, integer, sent.start, 0.0)
-    ends = {end for each in makers for end in ((each.sender, each.tensor), (each.receiver, each.name))}
+    ends = {
+        end
+        for message in makers
+        for end in ((message.sender, message.tensor), (message.receiver, message.name))
+    }
     named = {key: owner for key in ends | nodes.keys() if (owner := owners.of(*key)) is not None}
     return Step(nodes, list(makers), named, makers)
 

@@ -95,21 +95,21 @@ def record(
     """Return the record of the dataflows of a trainer's steps, by step number; `waits` are in seconds."""
     tasks = {node.device for flow in flows.values() for node in flow.nodes.values()} - {trainer}
     offsets = {task: clock_offsets.between(flows.values(), trainer, task) for task in sorted(tasks)}
-    clock = _Clock({task: found.microseconds for task, found in offsets.items() if found is not None})
+    clock = _Clock({task: offset.microseconds for task, offset in offsets.items() if offset is not None})
     read_steps = [_Step(number, flow, trainer, names or {}, clock) for number, flow in flows.items()]
     return StepRecord(
-        splits=tuple(each.split((waits or {}).get(each.number)) for each in read_steps),
-        transfers=tuple(transfer for each in read_steps for transfer in each.transfers()),
-        operations=tuple(operation for each in read_steps for operation in each.operations()),
-        events=tuple(sorted((event for each in read_steps for event in each.events()), key=_start_of_event)),
+        splits=tuple(step.split((waits or {}).get(step.number)) for step in read_steps),
+        transfers=tuple(transfer for step in read_steps for transfer in step.transfers()),
+        operations=tuple(operation for step in read_steps for operation in step.operations()),
+        events=tuple(sorted((event for step in read_steps for event in step.events()), key=_start_of_event)),
         clocks=tuple(
             ClockOffset(
                 process=process(task),
-                offset_microseconds=found.microseconds,
-                uncertainty_microseconds=found.uncertainty,
+                offset_microseconds=offset.microseconds,
+                uncertainty_microseconds=offset.uncertainty,
             )
-            for task, found in offsets.items()
-            if found is not None
+            for task, offset in offsets.items()
+            if offset is not None
         ),
     )
 
@@ -263,7 +263,7 @@ class _Step:
 
     def transfers(self) -> list[Transfer]:
         """Return the transfers by server, direction and variable."""
-        found: dict[tuple[str, Direction, Name], list[tuple[int | None, float | None]]] = {}
+        measured_parts: dict[tuple[str, Direction, Name], list[tuple[int | None, float | None]]] = {}
         for message in self._flow.messages:
             direction = self._direction(message)
             if direction is None:
@@ -274,13 +274,13 @@ class _Step:
             time = self._times.get(message)
             for name, size, share in self._parts(message.bytes, shares):
                 microseconds = None if time is None else (time[1] - time[0]) * share
-                found.setdefault((server, direction, name), []).append((size, microseconds))
+                measured_parts.setdefault((server, direction, name), []).append((size, microseconds))
         return [
             Transfer(
                 step=self.number, server=server, direction=direction, variable=variable, shard=shard,
                 bytes=_total([size for size, _ in parts]), microseconds=_total([time for _, time in parts]),
             )
-            for (server, direction, (variable, shard)), parts in sorted(found.items(), key=_sortable)
+            for (server, direction, (variable, shard)), parts in sorted(measured_parts.items(), key=_sortable)
         ]  # fmt: skip
 
     def _parts(self, total: int | None, shares: dataflows.Shares) -> list[tuple[Name, int | None, float]]:
@@ -292,12 +292,12 @@ class _Step:
 
     def operations(self) -> list[Operation]:
         """Return the operations of the servers, by kind and variable."""
-        found: dict[tuple[str, str, Name], list[float]] = {}
+        totals: dict[tuple[str, str, Name], list[float]] = {}
         for node in self._flow.nodes.values():
             if not node.device.startswith(_SERVER) or not node.kind:
                 continue
             name = self._owner(node)
-            total = found.setdefault((process(node.device), node.kind, name), [0, 0.0])
+            total = totals.setdefault((process(node.device), node.kind, name), [0, 0.0])
             total[0] += 1
             total[1] += node.microseconds
         return [
@@ -305,7 +305,7 @@ class _Step:
                 step=self.number, server=server, kind=kind, variable=variable, shard=shard,
                 calls=int(total[0]), microseconds=total[1],
             )
-            for (server, kind, (variable, shard)), total in sorted(found.items(), key=_sortable)
+            for (server, kind, (variable, shard)), total in sorted(totals.items(), key=_sortable)
         ]  # fmt: skip
 
     def _owner(self, node: dataflows.OperationNode) -> Name:

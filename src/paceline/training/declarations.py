@@ -128,7 +128,7 @@ def variables(
     Raises:
         SettingsError: two variables have the same name.
     """
-    found = [
+    model_variables = [
         Variable(
             name=name,
             shape=(table.rows, embedding.dimension),
@@ -138,12 +138,12 @@ def variables(
         for table in made
         for name, embedding in table.embeddings.items()
     ]
-    found += [
+    model_variables += [
         Variable(name=weight.name, shape=weight.shape, slots=slots[weight.part])
         for weight in declaration.weights
     ]
-    names = [variable.name for variable in found]
+    names = [variable.name for variable in model_variables]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise errors.SettingsError(f"the model has two parameters with the name {twice[0]!r}")
-    return tuple(found)
+    return tuple(model_variables)

@@ -156,22 +156,22 @@ class KerasModel:
 
     def _numeric(self, asked: keras_graphs.Input) -> list[int]:
         """Return the places of the numbers that an input reads."""
-        known = [each.name for each in self.features.numeric]
+        numeric = [feature.name for feature in self.features.numeric]
         names = self._names(asked)
         for name in names:
-            if name not in known and any(name == each.name for each in self.features.categorical):
+            if name not in numeric and any(name == feature.name for feature in self.features.categorical):
                 raise errors.SettingsError(
                     f"input {asked.name!r} of the model reads the ids of {name!r} otherwise than by an "
                     "embedding layer; take out mask_zero and computations on ids (features.Several with a "
                     "combiner puts several values together)"
                 )
-            _check_known(asked, name, known)
+            _check_known(asked, name, numeric)
         if len(names) != math.prod(asked.shape):
             raise errors.SettingsError(
                 f"input {asked.name!r} of the model takes {math.prod(asked.shape)} numbers of an example and "
                 f"reads {len(names)} features: {', '.join(names)}; name as many by `inputs`"
             )
-        return [known.index(name) for name in names]
+        return [numeric.index(name) for name in names]
 
     def _column(self, lookup: keras_graphs.EmbeddingLookup) -> features.Categorical:
         """Return the feature that a layer looks up."""

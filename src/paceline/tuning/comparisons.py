@@ -56,21 +56,23 @@ def compared(experiment: Experiment) -> tuple[Comparison, ...]:
 
 
 def _compared(experiment: Experiment, variant: str) -> Comparison:
-    own = [each for each in experiment.done if each.variant == variant]
-    speeds = [each.outcome.speed for each in own if each.outcome.speed]
-    found = [each.cause for each in own if each.cause]
+    repeats = [repeat for repeat in experiment.done if repeat.variant == variant]
+    speeds = [repeat.outcome.speed for repeat in repeats if repeat.outcome.speed]
+    causes = [repeat.cause for repeat in repeats if repeat.cause]
     pairs = list(_pairs(experiment, variant))
     times = judgements.proven(Objective(), pairs)
     is_baseline = variant == experiment.baseline
-    told = VariantVerdict.BASELINE if is_baseline else verdict(times, has_failed=bool(own) and not speeds)
+    variant_verdict = (
+        VariantVerdict.BASELINE if is_baseline else verdict(times, has_failed=bool(repeats) and not speeds)
+    )
     return Comparison(
         variant=variant,
         runs=len(speeds),
         examples_per_second=(statistics.mean(speeds), min(speeds), max(speeds)) if speeds else None,
         times=None if is_baseline else times,
         effect=None if is_baseline or times is None else _effect(pairs, times[0]),
-        verdict=told,
-        causes=tuple(sorted(set(found), key=lambda each: (-found.count(each), each))),
+        verdict=variant_verdict,
+        causes=tuple(sorted(set(causes), key=lambda cause: (-causes.count(cause), cause))),
     )
 
 

@@ -34,17 +34,17 @@ def judge(objective: Objective, best: TrialOutcome, trial: TrialOutcome) -> Judg
     times = score(trial.speed, trial.asked_cores) / score(best.speed, best.asked_cores)
     spread = NORMAL_90 * math.hypot(_spread(best), _spread(trial))
     low, high = times * math.exp(-spread), times * math.exp(spread)
-    kept, why = True, f"{times:.2f} times as good"
+    is_kept, why = True, f"{times:.2f} times as good"
     if is_allowed(objective, trial) != is_allowed(objective, best):
-        kept = is_allowed(objective, trial)
-        why = "it is within the limits, which it was not before" if kept else "it is not within the limits"
+        is_kept = is_allowed(objective, trial)
+        why = "it is within the limits, which it was not before" if is_kept else "it is not within the limits"
     elif high < 1:
-        kept, why = False, "it is worse"
+        is_kept, why = False, "it is worse"
     elif low <= 1:
-        kept, why = False, "no difference"
+        is_kept, why = False, "no difference"
     elif (worse := harm(best, trial)) is not None:
-        kept, why = False, worse
-    return Judgement(kept=kept, times=times, low=low, high=high, why=why)
+        is_kept, why = False, worse
+    return Judgement(kept=is_kept, times=times, low=low, high=high, why=why)
 
 
 def in_turns(objective: Objective, before: TrialOutcome, after: TrialOutcome) -> Judgement:

@@ -140,17 +140,17 @@ def _worse(run: PastRun, before: Sequence[PastRun], measure: Measure) -> Regress
     The noise is that of a single run plus that of the median of the others. The spread of a few runs is
     uncertain, so it is taken to be at least the ordinary spread of runs.
     """
-    own, known = _value(run, measure), [each for each in before if _value(each, measure)]
-    if not own or len(known) < _LEAST_BEFORE:
+    score, earlier_runs = _value(run, measure), [past_run for past_run in before if _value(past_run, measure)]
+    if not score or len(earlier_runs) < _LEAST_BEFORE:
         return None
-    logs = [math.log(_value(each, measure) or 1.0) for each in known]
+    logs = [math.log(_value(past_run, measure) or 1.0) for past_run in earlier_runs]
     least, enough = _SPREADS[measure]
     spread = NORMAL_90 * max(least, statistics.stdev(logs)) * math.sqrt(1 + 1 / len(logs))
-    times = own / math.exp(statistics.median(logs))
+    times = score / math.exp(statistics.median(logs))
     low, high = times * math.exp(-spread), times * math.exp(spread)
     if times * enough >= 1 or high >= 1:
         return None
-    names = tuple(each.name for each in known)
+    names = tuple(past_run.name for past_run in earlier_runs)
     return Regression(run=run, measure=measure, times=times, low=low, high=high, before=names)
 
 

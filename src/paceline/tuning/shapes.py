@@ -64,12 +64,12 @@ def beside(spec: JobSpec, objective: Objective) -> Iterator[JobShape]:
     if now is None:
         return
     servers, workers = (role for role in map(spec.role, _ROLES) if role is not None)
-    others = sum((each.cpu_cores or 0.0) * each.replicas for each in spec.roles if each.role not in _ROLES)
+    others = sum((role.cpu_cores or 0.0) * role.replicas for role in spec.roles if role.role not in _ROLES)
     sizes = itertools.product(
         _counts(servers), _counts(workers), _cores(spec, servers), _cores(spec, workers), {now.even, True}
     )
     for count, trainers, server_cores, worker_cores, even in sizes:
-        found = JobShape(
+        candidate = JobShape(
             servers=count,
             workers=trainers,
             server_cores=server_cores,
@@ -79,8 +79,8 @@ def beside(spec: JobSpec, objective: Objective) -> Iterator[JobShape]:
         asked = None
         if server_cores is not None and worker_cores is not None:
             asked = others + count * server_cores + trainers * worker_cores
-        if found != now and objective.affords(asked):
-            yield found
+        if candidate != now and objective.affords(asked):
+            yield candidate
 
 
 def _counts(role: RoleSpec) -> Sequence[int]:
@@ -150,8 +150,8 @@ def changes(spec: JobSpec, wanted: JobShape) -> tuple[FieldChange, ...]:
     return tuple(_changes(spec, wanted))
 
 
-def _changes(spec: JobSpec, wanted: JobShape) -> Iterator[FieldChange]:
-    after = reshaped(spec, wanted)
+def _changes(spec: JobSpec, target: JobShape) -> Iterator[FieldChange]:
+    after = reshaped(spec, target)
     for role in _ROLES:
         old, new = spec.role(role), after.role(role)
         if old is None or new is None:
@@ -162,25 +162,25 @@ def _changes(spec: JobSpec, wanted: JobShape) -> Iterator[FieldChange]:
         if new.cpu_cores is not None and new.cpu_cores != old.cpu_cores:
             value = quantities.plain(quantities.quantity_cores(new.cpu_cores))
             yield FieldChange(path=(*path, "cpu"), value=value)
-    for replica in _outdated(spec, wanted):
+    for replica in _outdated(spec, target):
         yield FieldChange(path=("spec", "overrides", str(replica)), value=None)
-    for key in _left_out(spec, wanted):
+    for key in _left_out(spec, target):
         yield FieldChange(path=("spec", "training", key), value=None)
 
 
 def words(now: JobShape, wanted: JobShape) -> str:
     """Return the differences for users: ``4 workers (were 2), PS with 1 core (had 0.5)``."""
-    found = []
+    differences = []
     if wanted.servers != now.servers:
-        found.append(f"{wanted.servers} PS (were {now.servers})")
+        differences.append(f"{wanted.servers} PS (were {now.servers})")
     if wanted.workers != now.workers:
-        found.append(f"{wanted.workers} workers (were {now.workers})")
-    for what, old, new in (
+        differences.append(f"{wanted.workers} workers (were {now.workers})")
+    for role_name, old, new in (
         ("PS", now.server_cores, wanted.server_cores),
         ("workers", now.worker_cores, wanted.worker_cores),
     ):
         if old is not None and new is not None and old != new:
-            found.append(f"{what} with {new:g} {'core' if new == 1 else 'cores'} (had {old:g})")
+            differences.append(f"{role_name} with {new:g} {'core' if new == 1 else 'cores'} (had {old:g})")
     if wanted.even and not now.even:
-        found.append("variables cut over all PS")
-    return ", ".join(found)
+        differences.append("variables cut over all PS")
+    return ", ".join(differences)

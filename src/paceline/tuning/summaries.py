@@ -40,7 +40,7 @@ def summary(tuning: Tuning) -> SearchSummary:
     """Return the result of a search so far."""
     factor, low, high = _factor(tuning) or (None, None, None)
     first, best, quality = tuning.first, tuning.best, tuning.quality
-    speeds = [each.outcome.speed if each and each.outcome else None for each in (first, best)]
+    speeds = [trial.outcome.speed if trial and trial.outcome else None for trial in (first, best)]
     return SearchSummary(
         factor=factor,
         factor_low=low,
@@ -52,7 +52,7 @@ def summary(tuning: Tuning) -> SearchSummary:
         auc_after=quality.auc_after if quality else None,
         auc_examples=quality.examples if quality else None,
         trials=len(tuning.finished),
-        kept=sum(each.is_kept for each in tuning.finished),
+        kept=sum(trial.is_kept for trial in tuning.finished),
     )
 
 

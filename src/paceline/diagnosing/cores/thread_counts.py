@@ -55,17 +55,17 @@ def too_many_threads(case: Case) -> Iterator[Hit]:
     """Roles whose job file asks for more threads than their replicas have cores."""
     for role in case.spec.roles:
         asked = _asked(case, role)
-        replicas = [each for each in case.of_role(role.role) if usages.cpu(case, each) is not None]
+        replicas = [replica for replica in case.of_role(role.role) if usages.cpu(case, replica) is not None]
         if asked is None or not replicas:
             continue
-        cores = min(usages.cores(case, each) or math.inf for each in replicas)
+        cores = min(usages.cores(case, replica) or math.inf for replica in replicas)
         ratio = asked.threads / math.ceil(cores)
         if ratio < LEAST_RATIO:
             continue
         gain = _gain(case, replicas, ratio)
         yield Hit(
             what=f"Each {role.role} computes with {asked.threads} threads on {cores:.2f} cores.",
-            subjects=tuple(str(each.replica) for each in replicas),
+            subjects=tuple(str(replica.replica) for replica in replicas),
             evidence=tuple(_evidence(case, asked, replicas)),
             changes=tuple(_change(role, path) for path in asked.said),
             gain=gain if headrooms.matters(gain) else None,

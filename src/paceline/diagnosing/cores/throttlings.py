@@ -65,7 +65,7 @@ class _Cut(NamedTuple):
 def throttled(case: Case) -> Iterator[Hit]:
     """Roles whose replicas are throttled far below their limit."""
     for role in (Role.PS, Role.CHIEF, Role.WORKER) if silences.trains(case) else ():
-        cuts = [cut for each in case.of_role(role) if (cut := _cut(case, each))]
+        cuts = [cut for replica in case.of_role(role) if (cut := _cut(case, replica))]
         gain = _gain(case, role, cuts)
         if not headrooms.matters(gain):
             continue
@@ -73,7 +73,7 @@ def throttled(case: Case) -> Iterator[Hit]:
         names = [str(cut.replica.replica) for cut in cuts]
         used = worst.replica.cpu_cores or 0.0
         spec = case.spec.role(role)
-        wanted = _wanted(cuts)
+        higher_limit = _wanted(cuts)
         yield Hit(
             what=f"The CPU quota cuts bursts of {listed(names)}: {worst.throttled:.2f} s throttled in each "
             f"second, at {used / worst.limit:.0%} of the limit.",
@@ -89,7 +89,7 @@ def throttled(case: Case) -> Iterator[Hit]:
                     sources=(case.source("throttled_seconds", (worst.replica,)),),
                 ),
             ),
-            changes=(FieldChange(path=("spec", "roles", str(role), "cpu"), value=wanted),)
+            changes=(FieldChange(path=("spec", "roles", str(role), "cpu"), value=higher_limit),)
             if spec is not None and spec.cpu_cores is not None
             else (),
             gain=gain,

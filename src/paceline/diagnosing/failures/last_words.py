@@ -296,12 +296,12 @@ def _in_user_code(lines: Sequence[str], raised: _Raised) -> LastWords | None:
 
 def _more(after: Sequence[str], message: str) -> Iterator[str]:
     """Yield further lines of an exception's message: the operation, or the message of another process."""
-    told: list[str] = []
+    lines: list[str] = []
     follows = _INTRODUCTION.fullmatch(message) is not None
     is_within, is_indented = False, True
     for line in after:
         is_frame = _FRAME.match(line) is not None
-        if len(told) == _MORE_LINES or line.startswith("Traceback ") or (is_frame and not is_within):
+        if len(lines) == _MORE_LINES or line.startswith("Traceback ") or (is_frame and not is_within):
             return
         # Indented lines right below an exception are part of its message.
         is_indented = is_indented and line[:1].isspace()
@@ -312,9 +312,9 @@ def _more(after: Sequence[str], message: str) -> Iterator[str]:
         elif _NODE.match(line) or ((follows or is_indented) and not is_within and line.strip()):
             if line.strip().startswith("Node:"):
                 is_within, follows = False, True
-            if line.strip() not in told:
-                told.append(line.strip())
-                yield told[-1]
+            if line.strip() not in lines:
+                lines.append(line.strip())
+                yield lines[-1]
 
 
 def _place(before: Sequence[str]) -> CodeLine | None:

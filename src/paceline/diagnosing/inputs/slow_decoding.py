@@ -75,25 +75,27 @@ _CHEAPER_LOADING = (
 def _burdened(case: Case) -> Iterator[Hit]:
     """Yield a hit if most trainers are at the limit of their cores and spend much of them on decoding."""
     active = case.active_trainers
-    found = tuple(each for each in active if readings.is_burdened(case, each))
-    share = mean(found, readings.decoding_share)
-    if 2 * len(found) <= len(active) or share is None:
+    burdened = tuple(trainer for trainer in active if readings.is_burdened(case, trainer))
+    share = mean(burdened, readings.decoding_share)
+    if 2 * len(burdened) <= len(active) or share is None:
         return
     half, none = (outlooks.limited(case, 1 / max(1 - part, 1 / MOST_TIMES)) for part in (share / 2, share))
     gain = Gain(low=half.low, high=none.high)
-    used = mean(found, lambda each: usages.busy(case, each)) or 0.0
+    used = mean(burdened, lambda trainer: usages.busy(case, trainer)) or 0.0
     yield Hit(
         what=f"Decoding takes {share:.0%} of the CPU time of the trainers, whose cores are at their limit.",
-        subjects=tuple(str(each.replica) for each in found),
+        subjects=tuple(str(trainer.replica) for trainer in burdened),
         evidence=(
             Evidence(
-                text=f"threads that read and decode use {share:.0%} of what {len(found)} of {len(active)} "
+                text=f"threads that read and decode use {share:.0%} of what {len(burdened)} of {len(active)} "
                 "trainers use",
-                sources=(case.source("input_cpu_seconds", found, steps=True),),
+                sources=(case.source("input_cpu_seconds", burdened, steps=True),),
             ),
-            Evidence(text=f"their cores are used to {used:.0%}", sources=(case.source("cpu_cores", found),)),
+            Evidence(
+                text=f"their cores are used to {used:.0%}", sources=(case.source("cpu_cores", burdened),)
+            ),
         ),
-        changes=tuple(_changes(case, found, share)),
+        changes=tuple(_changes(case, burdened, share)),
         next_steps=_cheaper(case),
         gain=gain if headrooms.matters(gain) else None,
         severity=headrooms.severity(gain),

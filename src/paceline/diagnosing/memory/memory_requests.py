@@ -45,25 +45,26 @@ def memory_over_asked(case: Case) -> Iterator[Hit]:
     for role in case.spec.roles:
         asked = role.memory_bytes
         replicas = case.of_role(role.role)
-        histories = [case.histories.get(each.replica, []) for each in replicas]
+        histories = [case.histories.get(replica.replica, []) for replica in replicas]
         if asked is None or asked < LEAST_BYTES or not histories or not all(map(_is_known, histories)):
             continue
-        most = max(sample.memory_bytes or 0 for own in histories for sample in own)
+        most = max(sample.memory_bytes or 0 for samples in histories for sample in samples)
         grows = (
-            growths.growth(own, asked, since=growths.training_since(case, each))
-            for each, own in zip(replicas, histories, strict=True)
+            growths.growth(samples, asked, since=growths.training_since(case, replica))
+            for replica, samples in zip(replicas, histories, strict=True)
         )
         if most >= MOST_USE * asked or any(grows):
             continue
-        wanted = max(_STEP_BYTES, -int(-(_SPARE * most) // _STEP_BYTES) * _STEP_BYTES)
+        needed_bytes = max(_STEP_BYTES, -int(-(_SPARE * most) // _STEP_BYTES) * _STEP_BYTES)
         yield Hit(
             what=f"Each {role.role} asks for {quantities.format_bytes(asked)} of memory; none used more than "
             f"{quantities.format_bytes(most)}.",
-            subjects=tuple(str(each.replica) for each in case.of_role(role.role)),
+            subjects=tuple(str(replica.replica) for replica in case.of_role(role.role)),
             evidence=(_evidence(role, asked, most, histories),),
             changes=(
                 FieldChange(
-                    path=("spec", "roles", str(role.role), "memory"), value=quantities.quantity_bytes(wanted)
+                    path=("spec", "roles", str(role.role), "memory"),
+                    value=quantities.quantity_bytes(needed_bytes),
                 ),
             ),
         )

@@ -35,28 +35,36 @@ TOPIC = Topic(
 def retransmissions(case: Case) -> Iterator[Hit]:
     """Replicas that retransmit many of their segments; severity INFO if a full link explains the losses."""
     samples = case.samples_by_replica
-    counted = [each for each in links.losing(case) if _again(samples.get(each.replica, ())) >= LEAST_SEGMENTS]
-    lossy = sorted(counted, key=lambda each: -_share(each))
+    counted = [
+        replica
+        for replica in links.losing(case)
+        if _again(samples.get(replica.replica, ())) >= LEAST_SEGMENTS
+    ]
+    lossy = sorted(counted, key=lambda replica: -_share(replica))
     if not lossy:
         return
-    names = listed(each.replica for each in lossy)
-    told = ", ".join(
-        f"{each.replica} {_share(each):.1%} of {_sent(samples[each.replica]):,}" for each in lossy[:4]
+    names = listed(replica.replica for replica in lossy)
+    shares = ", ".join(
+        f"{replica.replica} {_share(replica):.1%} of {_sent(samples[replica.replica]):,}"
+        for replica in lossy[:4]
     )
     # The queue before a full link drops packets that do not fit into it: this is how TCP finds its rate.
-    fills = [each for each in lossy if links.is_full(case, each)]
-    hosts = listed(dict.fromkeys(each.row.host or str(each.replica) for each in lossy))
+    fills = [replica for replica in lossy if links.is_full(case, replica)]
+    hosts = listed(dict.fromkeys(replica.row.host or str(replica.replica) for replica in lossy))
     yield Hit(
         what=f"Packets of {names} are lost on the way: {_share(lossy[0]):.1%} of them are sent again.",
         subjects=paces.subjects(lossy),
         evidence=(
             Evidence(
-                text=f"segments sent again: {told}",
+                text=f"segments sent again: {shares}",
                 sources=tuple(
                     case.source(field, lossy) for field in ("retransmitted_segments", "sent_segments")
                 ),
             ),
-            *(Evidence(text=f"the link of {each.row.host} is full, which drops packets") for each in fills),
+            *(
+                Evidence(text=f"the link of {replica.row.host} is full, which drops packets")
+                for replica in fills
+            ),
         ),
         next_steps=(
             f"on {hosts}: ip -s link (errors, dropped), nstat -az TcpRetransSegs, ss -ti (retrans, rto)",

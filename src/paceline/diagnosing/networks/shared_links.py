@@ -35,18 +35,18 @@ TOPIC = Topic(
 def shared_link(case: Case) -> Iterator[Hit]:
     """Full links of hosts with a parameter server and at least one other parameter server or trainer."""
     full = links.full(case)
-    found = [each for each in full if each.servers and len(each.servers) + len(each.trainers) > 1]
-    if not found:
+    shared = [link for link in full if link.servers and len(link.servers) + len(link.trainers) > 1]
+    if not shared:
         return
-    alone = outlooks.gain(case, lambda now: links.apart(now, found))
+    alone = outlooks.gain(case, lambda now: links.apart(now, shared))
     helps = alone is None or headrooms.matters(alone)
-    gain = alone if helps else outlooks.gain(case, lambda now: links.wider(now, found, TIMES))
-    for link in found:
+    gain = alone if helps else outlooks.gain(case, lambda now: links.wider(now, shared, TIMES))
+    for link in shared:
         seen = (links.evidence(case, link), links.others(case, link.use))
         yield Hit(
             what=f"{link.names} share the link of {link.host}, which binds: {link.use:.0%} of it is used.",
-            subjects=(link.host, *(str(each.replica) for each in link.replicas)),
-            evidence=tuple(each for each in seen if each is not None),
+            subjects=(link.host, *(str(replica.replica) for replica in link.replicas)),
+            evidence=tuple(evidence for evidence in seen if evidence is not None),
             changes=_changes(case, link) if helps else (),
             next_steps=(_apart(link) if helps else _more(link), _fewer_bytes(case)),
             gain=gain if headrooms.matters(gain) else None,

@@ -34,21 +34,23 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.LINKS,), explains=("retransmissions", "waiting-for-ps"))
 def worker_link(case: Case) -> Iterator[Hit]:
     """Full links of hosts with only trainers, if no server's link is as full."""
-    found = links.full(case)
-    if not found or any(each.servers for each in found) or not any(each.trainers for each in found):
+    full = links.full(case)
+    if not full or any(link.servers for link in full) or not any(link.trainers for link in full):
         return
-    gain = _gain(case, found)
-    seen = links.others(case, found[-1].use)
-    hosts = listed(each.host for each in found)
-    what = f"The link of {hosts} binds" if len(found) == 1 else f"The links of {hosts} bind"
-    uses = f"{found[0].use:.0%} of it is" if len(found) == 1 else f"up to {found[0].use:.0%} of them are"
-    who = listed(sorted(replica.replica for each in found for replica in each.trainers))
+    gain = _gain(case, full)
+    seen = links.others(case, full[-1].use)
+    hosts = listed(link.host for link in full)
+    what = f"The link of {hosts} binds" if len(full) == 1 else f"The links of {hosts} bind"
+    uses = f"{full[0].use:.0%} of it is" if len(full) == 1 else f"up to {full[0].use:.0%} of them are"
+    who = listed(sorted(replica.replica for link in full for replica in link.trainers))
     yield Hit(
         what=f"{what} {who}: {uses} used.",
         subjects=tuple(
-            name for link in found for name in (link.host, *(str(each.replica) for each in link.replicas))
+            name
+            for link in full
+            for name in (link.host, *(str(replica.replica) for replica in link.replicas))
         ),
-        evidence=(*(links.evidence(case, each) for each in found[:2]), *([seen] if seen else [])),
+        evidence=(*(links.evidence(case, link) for link in full[:2]), *([seen] if seen else [])),
         changes=tuple(links.halved(case)),
         next_steps=(f"more bandwidth for {hosts}, or fewer workers on it", links.fewer_bytes(case)),
         gain=gain if headrooms.matters(gain) else None,

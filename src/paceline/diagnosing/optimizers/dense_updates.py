@@ -172,21 +172,21 @@ def _asked(case: Case) -> _Dense | None:
     """Return the untraced tables whose rows are all updated, according to the script or the job file."""
     plan, placed = case.recording.plan, case.placed
     tables = [
-        each
-        for each in (plan.variables if plan else ())
-        if each.sparse
-        and each.rows * each.row_bytes >= LEAST_BYTES
-        and _is_whole(case, each)
-        and not table_works.is_traced(case, each.name)
+        table
+        for table in (plan.variables if plan else ())
+        if table.sparse
+        and table.rows * table.row_bytes >= LEAST_BYTES
+        and _is_whole(case, table)
+        and not table_works.is_traced(case, table.name)
     ]
-    updates, used = _updates_per_second(case), rates.total(each.cpu_cores for each in case.servers)
+    updates, used = _updates_per_second(case), rates.total(server.cpu_cores for server in case.servers)
     if placed is None or not tables or not updates or not used:
         return None
-    tables.sort(key=lambda each: -each.rows * each.row_bytes)
-    size = sum(each.rows * each.row_bytes for each in tables)
+    tables.sort(key=lambda table: -table.rows * table.row_bytes)
+    size = sum(table.rows * table.row_bytes for table in tables)
     cores = costs.WHOLE_BYTE_SECONDS * size * updates
-    keys = tuple(dict.fromkeys(_key(each.name) for each in tables if not each.updates))
-    names = tuple(each.name for each in tables)
+    keys = tuple(dict.fromkeys(_key(table.name) for table in tables if not table.updates))
+    names = tuple(table.name for table in tables)
     servers = sorted({shard.server for name in names for shard in placed.of(name)})
     first = tables[0]
     by = f"spec.training.{keys[0]}.name is {_DENSE}" if keys else f"{first.name}: {listed(first.updates)}"

@@ -68,19 +68,19 @@ class _Filled:
 def slots_memory(case: Case) -> Iterator[Hit]:
     """Servers whose memory is mostly slots and is near its limit, or whose slots take many GiB."""
     plan = case.placed
-    filled = [each for each in _filled(case, plan) if each.is_near or each.slots >= LARGE_BYTES]
+    filled = [server for server in _filled(case, plan) if server.is_near or server.slots >= LARGE_BYTES]
     if plan is None or not filled:
         return
-    near = [each for each in filled if each.is_near]
-    told = near or filled
-    worst = max(told, key=lambda each: each.memory / each.limit if near and each.limit else each.slots)
+    near = [server for server in filled if server.is_near]
+    reported = near or filled
+    worst = max(reported, key=lambda each: each.memory / each.limit if near and each.limit else each.slots)
     table = max(plan.variables, key=_slot_bytes)
     name = str(worst.server.replica)
     of = "" if worst.limit is None else f", of a limit of {quantities.format_bytes(worst.limit)}"
     yield Hit(
         what=f"{worst.slots / worst.memory:.0%} of the memory of {name} are slots of the optimizer: "
         f"{quantities.format_bytes(worst.slots)}.",
-        subjects=(*(str(each.server.replica) for each in told), table.name),
+        subjects=(*(str(server.server.replica) for server in reported), table.name),
         evidence=(
             Evidence(
                 text=f"{name} uses {quantities.format_bytes(worst.memory)}{of}",

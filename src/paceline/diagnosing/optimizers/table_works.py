@@ -49,18 +49,18 @@ class TableWork:
 def of_case(case: Case) -> tuple[TableWork, ...]:
     """Return the tables whose rows are all updated in each step, according to traces, the longest first."""
     times: dict[str, list[ServerTime]] = {}
-    for each in trace_summaries.server_time(case.recording.traces):
-        if each.variable is not None:
-            times.setdefault(each.variable, []).append(each)
+    for time in trace_summaries.server_time(case.recording.traces):
+        if time.variable is not None:
+            times.setdefault(time.variable, []).append(time)
     tables = _tables(case)
-    found = []
-    for name, own in times.items():
-        if name not in tables and not any(_LOOKUPS.match(each.kind) for each in own):
+    table_works = []
+    for name, variable_times in times.items():
+        if name not in tables and not any(_LOOKUPS.match(operation.kind) for operation in variable_times):
             continue
-        work = _work(name, own)
+        work = _work(name, variable_times)
         if work is not None:
-            found.append(work)
-    return tuple(sorted(found, key=lambda each: (-each.microseconds, each.name)))
+            table_works.append(work)
+    return tuple(sorted(table_works, key=lambda table_work: (-table_work.microseconds, table_work.name)))
 
 
 def _tables(case: Case) -> set[str]:

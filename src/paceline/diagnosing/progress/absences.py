@@ -162,18 +162,18 @@ def _against_others(
 
 
 def _evidence(case: Case, absent: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
-    used = [silences.cores(silences.recent(own)) or 0.0 for own in case.histories.values() if own]
+    used = [silences.cores(silences.recent(samples)) or 0.0 for samples in case.histories.values() if samples]
     yield Evidence(
         text=f"all {len(used)} replicas together use {sum(used):.2f} cores",
         sources=(case.source("cpu_cores"),),
     )
-    for each in absent[:2]:
-        own = case.histories[each.replica]
-        others = [_threads(samples) for name, samples in case.histories.items() if name != each.replica]
-        known = [count for count in others if count is not None]
-        if known and _threads(own) is not None:
+    for replica in absent[:2]:
+        absent_samples = case.histories[replica.replica]
+        others = [_threads(samples) for name, samples in case.histories.items() if name != replica.replica]
+        other_threads = [count for count in others if count is not None]
+        if other_threads and _threads(absent_samples) is not None:
             yield Evidence(
-                text=f"{each.replica} has {_threads(own):.0f} threads, the others "
-                f"{statistics.median(known):.0f}",
+                text=f"{replica.replica} has {_threads(absent_samples):.0f} threads, the others "
+                f"{statistics.median(other_threads):.0f}",
                 sources=(case.source("threads"),),
             )

@@ -27,17 +27,17 @@ def waiting(case: Case, trainers: Sequence[Silence]) -> list[Silence]:
 def evidence(case: Case, trainers: Sequence[Silence], found: Sequence[Silence]) -> Iterator[Evidence]:
     """Yield the evidence of which trainers wait for others, and which wait for their input instead."""
     if found:
-        names = listed(each.replica.replica for each in found)
+        names = listed(rank.replica.replica for rank in found)
         yield Evidence(
             text=f"{names} {'waits' if len(found) == 1 else 'wait'} in all-reduce since",
-            sources=(case.source("all_reduce_seconds", [each.replica for each in found], steps=True),),
+            sources=(case.source("all_reduce_seconds", [rank.replica for rank in found], steps=True),),
         )
-    reading = [each for each in trainers if (_share(case, each, "input_wait_seconds") or 0.0) >= MOSTLY]
+    reading = [rank for rank in trainers if (_share(case, rank, "input_wait_seconds") or 0.0) >= MOSTLY]
     if reading:
-        names = listed(each.replica.replica for each in reading)
+        names = listed(rank.replica.replica for rank in reading)
         yield Evidence(
             text=f"{names} {'waits' if len(reading) == 1 else 'wait'} for input since",
-            sources=(case.source("input_wait_seconds", [each.replica for each in reading], steps=True),),
+            sources=(case.source("input_wait_seconds", [rank.replica for rank in reading], steps=True),),
         )
 
 

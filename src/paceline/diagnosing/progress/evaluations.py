@@ -60,25 +60,25 @@ def evaluation_starves(case: Case) -> Iterator[Hit]:
     """Evaluators that share cores with the training and slow it down."""
     local = case.recording.run.engine == "local"
     groups: dict[str | None, list[ReplicaSnapshot]] = {}
-    for each in case.of_role(Role.EVALUATOR):
-        if each.cpu_cores is not None:
-            groups.setdefault(None if local else each.row.host, []).append(each)
+    for replica in case.of_role(Role.EVALUATOR):
+        if replica.cpu_cores is not None:
+            groups.setdefault(None if local else replica.row.host, []).append(replica)
     for evaluators in groups.values():
-        found = _compared(case, evaluators) or _crowded(case, evaluators)
-        if found is None or not headrooms.matters(found.gain):
+        slowing = _compared(case, evaluators) or _crowded(case, evaluators)
+        if slowing is None or not headrooms.matters(slowing.gain):
             continue
-        names, used = [str(each.replica) for each in evaluators], _used(evaluators)
+        names, used = [str(evaluator.replica) for evaluator in evaluators], _used(evaluators)
         yield Hit(
             what=f"{listed(names)} {'takes' if len(names) == 1 else 'take'} {used:.2f} cores from "
-            f"{listed(found.subjects)}.",
-            subjects=(*names, *found.subjects),
-            evidence=found.evidence,
+            f"{listed(slowing.subjects)}.",
+            subjects=(*names, *slowing.subjects),
+            evidence=slowing.evidence,
             changes=tuple(_changes(case.role(evaluators[0]), used / len(evaluators))),
             next_steps=(
                 "put it on another host: one more in spec.hosts, or spec.placement on a cluster",
                 "spec.training.checkpoint.every_seconds: fewer checkpoints are fewer evaluations",
             ),
-            gain=found.gain,
+            gain=slowing.gain,
         )
 
 
@@ -115,19 +115,23 @@ def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | N
     None: they never rest or never evaluate, so there is nothing to compare.
     """
     beside = _beside(case, evaluators)
-    trainers = [each for each in case.trainers if each in beside]
-    if any(each.replica.role is Role.PS for each in beside):
+    trainers = [replica for replica in case.trainers if replica in beside]
+    if any(replica.replica.role is Role.PS for replica in beside):
         trainers = list(case.trainers)
     samples = [
-        [sample for sample in case.histories.get(each.replica, ()) if sample.cpu_cores is not None]
-        for each in evaluators
+        [sample for sample in case.histories.get(evaluator.replica, ()) if sample.cpu_cores is not None]
+        for evaluator in evaluators
     ]
     busy, rest = _Rate(), _Rate()
     for trainer in trainers:
         for report in case.reports.get(trainer.replica, ()):
             if report.interval_seconds and report.steps is not None:
                 middle = report.at - report.interval_seconds / 2
-                computes = [told for own in samples if (told := _computes(own, middle)) is not None]
+                computes = [
+                    is_computing
+                    for evaluator_samples in samples
+                    if (is_computing := _computes(evaluator_samples, middle)) is not None
+                ]
                 if computes:
                     (busy if any(computes) else rest).add(report.steps, report.interval_seconds)
     if min(busy.count, rest.count) < LEAST_REPORTS * max(1, len(trainers)) or busy.per_second <= 0:
@@ -145,7 +149,7 @@ def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | N
     return _Slowing(
         Gain(low=gain, high=gain),
         (Evidence(text=seen, sources=sources),),
-        tuple(str(each.replica) for each in trainers),
+        tuple(str(replica.replica) for replica in trainers),
     )
 
 
@@ -180,19 +184,19 @@ def _crowded(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | No
     """Return the highest possible cost of evaluators that never rest, if they share full cores."""
     if crowds.bound_elsewhere(case):
         return None
-    for place in dict.fromkeys(place for each in evaluators for place in crowds.places(case, each)):
-        here = [each for each in place.replicas if each.replica.role is Role.EVALUATOR]
-        others = [each for each in place.replicas if each.replica.role is not Role.EVALUATOR]
+    for place in dict.fromkeys(place for evaluator in evaluators for place in crowds.places(case, evaluator)):
+        here = [replica for replica in place.replicas if replica.replica.role is Role.EVALUATOR]
+        others = [replica for replica in place.replicas if replica.replica.role is not Role.EVALUATOR]
         used = _used(here)
         rest = place.used - used
-        starved = [each for each in others if _wants_more(each)]
+        starved = [replica for replica in others if _wants_more(replica)]
         is_full = place.used >= crowds.FULL * place.cores and used >= crowds.LEAST_SHARE * place.cores
         if used < BUSY_CORES or not is_full or not starved or rest <= 0:
             continue
         gain = 1 + _share(case, others) * (_most(starved, (rest + used) / rest) - 1)
         return _Slowing(
             Gain(low=1.0, high=gain), (_seen(case, place, here, rest),),
-            tuple(str(each.replica) for each in starved),
+            tuple(str(replica.replica) for replica in starved),
         )  # fmt: skip
     return None
 

@@ -66,29 +66,34 @@ def hang(case: Case) -> Iterator[Hit]:
         return
     trainers, ended = silences.silences(case), _ended(case)
     if not trainers or (
-        sum(each.reports for each in trainers) < LEAST_REPORTS and not _is_old(case, trainers)
+        sum(trainer.reports for trainer in trainers) < LEAST_REPORTS and not _is_old(case, trainers)
     ):
         return
     is_busy = _is_busy(case, trainers)
     if _is_done(case, trainers, ended, is_busy=is_busy):
         return
-    longest = max(each.longest for each in trainers)
-    usual = statistics.median(each.usual for each in trainers)
-    began = max(each.since for each in trainers)
-    silent = [each for each in trainers if each.seconds >= _needed(each.usual, each.longest)]
+    longest = max(trainer.longest for trainer in trainers)
+    usual = statistics.median(trainer.usual for trainer in trainers)
+    began = max(trainer.since for trainer in trainers)
+    silent = [trainer for trainer in trainers if trainer.seconds >= _needed(trainer.usual, trainer.longest)]
     last_heard = max(began, _last_change(case))
-    pause = min(each.since + each.seconds for each in trainers) - last_heard
+    pause = min(trainer.since + trainer.seconds for trainer in trainers) - last_heard
     least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if is_busy or ended else 0.0)
     if is_busy and _say_they_compute(case):
         least = max(least, LEAST_COMPUTING_SECONDS)
     stopped = silences.stopped(case)
     if pause >= least and not _is_beginning(case, trainers):
         waiting = collectives.waiting(case, trainers)
-        absent = [each.replica.replica for each in trainers if each not in waiting] if waiting else []
-        names = [str(each) for each in stopped or absent or [each.replica.replica for each in trainers]]
+        absent = (
+            [trainer.replica.replica for trainer in trainers if trainer not in waiting] if waiting else []
+        )
+        names = [
+            str(replica_id)
+            for replica_id in stopped or absent or [trainer.replica.replica for trainer in trainers]
+        ]
         how = "all still live"
         if ended:
-            names = [str(each.replica.replica) for each in trainers]
+            names = [str(trainer.replica.replica) for trainer in trainers]
             how = f"{listed(ended)} had ended without an error before: others may wait for it"
         elif stopped:
             how = f"the process of {listed(names)} does nothing at all"
@@ -106,14 +111,14 @@ def hang(case: Case) -> Iterator[Hit]:
         )
         return
     # A trainer with nothing left to do is silent too. If only some are silent, only stopped processes count.
-    for each in silent:
-        name = str(each.replica.replica)
-        if each.replica.replica in stopped:
+    for silence in silent:
+        name = str(silence.replica.replica)
+        if silence.replica.replica in stopped:
             yield Hit(
-                what=f"{name} has made no step for {quantities.format_seconds(each.seconds)}: its process "
+                what=f"{name} has made no step for {quantities.format_seconds(silence.seconds)}: its process "
                 "does nothing at all, while others train.",
                 subjects=(name,),
-                evidence=tuple(_evidence(case, [each], each.usual, each.since, stopped=True)),
+                evidence=tuple(_evidence(case, [silence], silence.usual, silence.since, stopped=True)),
                 next_steps=_next_steps(case, name),
             )
 
@@ -222,7 +227,7 @@ def _say_they_compute(case: Case) -> bool:
 def _evidence(
     case: Case, trainers: list[Silence], usual: float, began: float, *, stopped: bool
 ) -> Iterator[Evidence]:
-    replicas = [each.replica for each in trainers]
+    replicas = [trainer.replica for trainer in trainers]
     step = case.snapshot.step
     which = "" if step is None else f" ({step:,})"
     yield Evidence(
@@ -230,11 +235,11 @@ def _evidence(
         at=began,
         sources=(case.source("steps", replicas, steps=True),),
     )
-    used = [silences.cores(silences.recent(case.histories[each.replica])) for each in replicas]
-    known = [each for each in used if each is not None]
-    if known:
+    used = [silences.cores(silences.recent(case.histories[replica.replica])) for replica in replicas]
+    used_cores = [cores for cores in used if cores is not None]
+    if used_cores:
         yield Evidence(
-            text=f"{listed(each.replica for each in replicas)}: {sum(known):.2f} cores used since",
+            text=f"{listed(replica.replica for replica in replicas)}: {sum(used_cores):.2f} cores used since",
             sources=(case.source("cpu_cores", replicas),),
         )
     if stopped:

@@ -53,24 +53,28 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
     reports = case.reports
     # paceline.training always reports a loss. If another script never reports one, its absence means nothing.
     tells = trainings.by_library(case) or any(
-        report.loss is not None for own in reports.values() for report in own
+        report.loss is not None for trainer_reports in reports.values() for report in trainer_reports
     )
-    found = {replica: lost for replica, own in reports.items() if tells and (lost := _lost(own))}
+    trainers = {
+        replica: lost
+        for replica, trainer_reports in reports.items()
+        if tells and (lost := _lost(trainer_reports))
+    }
     if not trainings.by_library(case):
         # In some scripts only one trainer reports a loss.
-        found = {replica: lost for replica, lost in found.items() if lost.last is not None}
-    if not found:
+        trainers = {replica: lost for replica, lost in trainers.items() if lost.last is not None}
+    if not trainers:
         return
-    first = min((lost.first for lost in found.values()), key=lambda report: report.at)
+    first = min((lost.first for lost in trainers.values()), key=lambda report: report.at)
     last = max(
-        (lost.last for lost in found.values() if lost.last is not None),
-        key=lambda each: each.at,
+        (lost.last for lost in trainers.values() if lost.last is not None),
+        key=lambda report: report.at,
         default=None,
     )
     step = "" if first.step is None else f" from about step {first.step:,} on"
     yield Hit(
-        what=f"The loss is not a number{step} ({listed(found)}).",
-        subjects=tuple(map(str, found)),
+        what=f"The loss is not a number{step} ({listed(trainers)}).",
+        subjects=tuple(map(str, trainers)),
         evidence=(
             Evidence(
                 text="no loss before: it was never a number"
@@ -79,13 +83,18 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
                 at=first.at if last is None else last.at,
                 sources=(
                     EvidenceSource(
-                        what="steps", field="loss", replicas=tuple(found),
-                        count=sum(lost.reports for lost in found.values()),
-                        since=first.at, until=max(own[-1].at for own in reports.values() if own),
+                        what="steps", field="loss", replicas=tuple(trainers),
+                        count=sum(lost.reports for lost in trainers.values()),
+                        since=first.at,
+                        until=max(
+                            trainer_reports[-1].at for trainer_reports in reports.values() if trainer_reports
+                        ),
                     ),
                 ),
             ),
-            Evidence(text=f"{sum(lost.reports for lost in found.values())} reports of steps since have none"),
+            Evidence(
+                text=f"{sum(lost.reports for lost in trainers.values())} reports of steps since have none"
+            ),
         ),
         changes=tuple(_changes(case)),
         next_steps=tuple(_next_steps(case)),

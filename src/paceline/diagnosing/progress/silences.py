@@ -57,19 +57,21 @@ def silences(case: Case) -> list[Silence]:
 def _silence(case: Case, replica: ReplicaSnapshot) -> Silence | None:
     if replica.row.phase is not ReplicaPhase.RUNNING:
         return None
-    made = [each for each in case.reports.get(replica.replica, ()) if each.steps is None or each.steps > 0]
+    reports = [
+        report for report in case.reports.get(replica.replica, ()) if report.steps is None or report.steps > 0
+    ]
     samples = case.histories.get(replica.replica, ())
-    if not made or not samples:
+    if not reports or not samples:
         return None
-    gaps = [later.at - sooner.at for sooner, later in itertools.pairwise(made)]
-    gaps.append(made[0].interval_seconds or 0.0)
+    gaps = [later.at - sooner.at for sooner, later in itertools.pairwise(reports)]
+    gaps.append(reports[0].interval_seconds or 0.0)
     return Silence(
         replica=replica,
-        since=made[-1].at,
-        seconds=samples[-1].at - made[-1].at,
+        since=reports[-1].at,
+        seconds=samples[-1].at - reports[-1].at,
         usual=statistics.median(gaps),
         longest=max(gaps),
-        reports=len(made),
+        reports=len(reports),
     )
 
 

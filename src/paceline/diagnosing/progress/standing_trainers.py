@@ -40,13 +40,13 @@ def standing_trainers(case: Case) -> Iterator[Hit]:
     if run.phase is not JobPhase.RUNNING or case.recording.lost or case.snapshot.progress == 1.0:
         return
     standing = standings.now(case.recording)
-    waiting = [each for each in standing if each.doing is not StandingActivity.COMPUTING]
+    waiting = [trainer for trainer in standing if trainer.doing is not StandingActivity.COMPUTING]
     if not waiting:
         return
     # A trainer that computes without making steps usually evaluates or saves, and others may wait for it.
     computes = len(waiting) < len(standing)
-    names = [str(each.replica) for each in waiting]
-    seconds = case.recording.at - min(each.since for each in waiting)
+    names = [str(trainer.replica) for trainer in waiting]
+    seconds = case.recording.at - min(trainer.since for trainer in waiting)
     what = f"{listed(names)} {'has' if len(names) == 1 else 'have'} waited for up to " + (
         f"{quantities.format_seconds(round(max(0.0, seconds)))} {_for_what(waiting)}"
     )
@@ -55,11 +55,11 @@ def standing_trainers(case: Case) -> Iterator[Hit]:
         subjects=tuple(names),
         evidence=tuple(
             Evidence(
-                text=f"{each.replica} waits {_WORDS[each.doing]}"
-                + (f", at {each.where}" if each.where else ""),
-                at=each.since,
+                text=f"{trainer.replica} waits {_WORDS[trainer.doing]}"
+                + (f", at {trainer.where}" if trainer.where else ""),
+                at=trainer.since,
             )
-            for each in waiting[:5]
+            for trainer in waiting[:5]
         ),
         next_steps=(
             f"paceline logs {run.name} --role {waiting[0].replica.role} --index {waiting[0].replica.index} "

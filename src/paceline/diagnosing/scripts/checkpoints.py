@@ -36,18 +36,18 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.STEPS,), explains=("slow-host", "slow-disk"))
 def frequent_checkpoints(case: Case) -> Iterator[Hit]:
     """Trainers that stand still for much of their time because they save."""
-    found = [
-        each for each in asked.of_trainers(case, Name.CHECKPOINT_SHARE) if float(each.value) >= LEAST_SHARE
+    facts = [
+        fact for fact in asked.of_trainers(case, Name.CHECKPOINT_SHARE) if float(fact.value) >= LEAST_SHARE
     ]
-    if not found:
+    if not facts:
         return
-    most = max(found, key=lambda each: float(each.value))
+    most = max(facts, key=lambda fact: float(fact.value))
     every = asked.amount(case, most.replica, Name.CHECKPOINT_EVERY_SECONDS)
-    gain = _gain(case, {each.replica: float(each.value) for each in found})
+    gain = _gain(case, {fact.replica: float(fact.value) for fact in facts})
     yield Hit(
-        what=f"{listed(each.replica for each in found)} saved checkpoints for {float(most.value):.0%} of the "
+        what=f"{listed(fact.replica for fact in facts)} saved checkpoints for {float(most.value):.0%} of the "
         "time.",
-        subjects=tuple(str(each.replica) for each in found),
+        subjects=tuple(str(fact.replica) for fact in facts),
         evidence=(
             Evidence(
                 text=f"{most.replica} saved one every {quantities.format_seconds(every)}, and made no step "

@@ -40,29 +40,29 @@ def no_device_filters(case: Case) -> Iterator[Hit]:
 
     The severity is ERROR if one of them waits for its session while another trainer is not running.
     """
-    found = [each for each in asked.of_trainers(case, Name.DEVICE_FILTERS) if not each.value]
-    if len(found) < 2 or not case.servers:
+    unfiltered = [fact for fact in asked.of_trainers(case, Name.DEVICE_FILTERS) if not fact.value]
+    if len(unfiltered) < 2 or not case.servers:
         return
     rows = [row for row in case.recording.replicas if row.replica.role.trains]
     gone = [row for row in rows if row.phase is not ReplicaPhase.RUNNING]
-    waiting = [each for each in found if gone and _waits(case, each)]
+    waiting = [fact for fact in unfiltered if gone and _waits(case, fact)]
     changes = trainings.cured(case, cures.DEVICE_FILTERS)
-    seen, next_steps = asked.evidence(Name.DEVICE_FILTERS, found), (_IN_SCRIPT,)
+    seen, next_steps = asked.evidence(Name.DEVICE_FILTERS, unfiltered), (_IN_SCRIPT,)
     if not waiting:
         yield Hit(
             what="Without device filters a worker that has ended holds up each one that starts.",
-            subjects=tuple(str(each.replica) for each in found),
+            subjects=tuple(str(fact.replica) for fact in unfiltered),
             evidence=(seen,),
             changes=changes,
             next_steps=next_steps,
         )
         return
-    names, missing = listed(each.replica for each in waiting), listed(row.replica for row in gone)
-    began = min(each.at for each in waiting)
+    names, missing = listed(fact.replica for fact in waiting), listed(row.replica for row in gone)
+    began = min(fact.at for fact in waiting)
     yield Hit(
         what=f"{names} cannot begin: without device filters a session needs every worker, and {missing} "
         f"{'is' if len(gone) == 1 else 'are'} not there.",
-        subjects=(*(str(each.replica) for each in waiting), *(str(row.replica) for row in gone)),
+        subjects=(*(str(fact.replica) for fact in waiting), *(str(row.replica) for row in gone)),
         evidence=(
             Evidence(
                 text=f"{names} asked for a session "

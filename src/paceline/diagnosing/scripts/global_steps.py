@@ -37,22 +37,22 @@ def global_step_server(case: Case) -> Iterator[Hit]:
     hot = hot_servers.find(case)
     if hot is None or blames.blame(case) is not None:
         return
-    found = [
-        each
-        for each in asked.of_trainers(case, Name.GLOBAL_STEP_DEVICE)
-        if _server(str(each.value)) == hot.server.replica
+    facts = [
+        fact
+        for fact in asked.of_trainers(case, Name.GLOBAL_STEP_DEVICE)
+        if _server(str(fact.value)) == hot.server.replica
     ]
-    steps = rates.total(each.steps_per_second for each in case.active_trainers)
-    if not found or not steps:
+    steps = rates.total(trainer.steps_per_second for trainer in case.active_trainers)
+    if not facts or not steps:
         return
     name = str(hot.server.replica)
-    resting = min(hot.others, key=lambda each: each.cpu_cores or 0.0)
+    resting = min(hot.others, key=lambda server: server.cpu_cores or 0.0)
     yield Hit(
         what=f"{name} is the busiest PS, has the global step, and no variable explains its load.",
         subjects=(name,),
         evidence=(
             *hot.evidence,
-            asked.evidence(Name.GLOBAL_STEP_DEVICE, found),
+            asked.evidence(Name.GLOBAL_STEP_DEVICE, facts),
             Evidence(
                 text=f"{len(case.active_trainers)} trainers change it {steps:,.0f} times a second",
                 sources=(case.source("steps", case.active_trainers, steps=True),),

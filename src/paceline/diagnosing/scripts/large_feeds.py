@@ -35,23 +35,24 @@ TOPIC = Topic(
 def large_feeds(case: Case) -> Iterator[Hit]:
     """Trainers that feed many bytes per second to their steps."""
     fed = {
-        each: size * each.steps_per_second
-        for each in case.active_trainers
-        if (size := asked.amount(case, each.replica, Name.FEEDS_BYTES_PER_STEP)) and each.steps_per_second
+        trainer: size * trainer.steps_per_second
+        for trainer in case.active_trainers
+        if (size := asked.amount(case, trainer.replica, Name.FEEDS_BYTES_PER_STEP))
+        and trainer.steps_per_second
     }
-    found = [each for each, speed in fed.items() if speed >= LARGE_BYTES_PER_SECOND]
-    if not found:
+    trainers = [trainer for trainer, speed in fed.items() if speed >= LARGE_BYTES_PER_SECOND]
+    if not trainers:
         return
-    size = mean(found, lambda each: asked.amount(case, each.replica, Name.FEEDS_BYTES_PER_STEP))
-    most = max(fed[each] for each in found)
+    size = mean(trainers, lambda trainer: asked.amount(case, trainer.replica, Name.FEEDS_BYTES_PER_STEP))
+    most = max(fed[trainer] for trainer in trainers)
     yield Hit(
-        what=f"{listed(each.replica for each in found)} {'feeds' if len(found) == 1 else 'feed'} "
+        what=f"{listed(trainer.replica for trainer in trainers)} {'feeds' if len(trainers) == 1 else 'feed'} "
         f"{quantities.format_bytes(size)} to each step.",
-        subjects=tuple(str(each.replica) for each in found),
+        subjects=tuple(str(trainer.replica) for trainer in trainers),
         evidence=(
             Evidence(
                 text=f"that is up to {quantities.format_bytes(round(most))} a second of a trainer",
-                sources=(case.source("steps", found, steps=True),),
+                sources=(case.source("steps", trainers, steps=True),),
             ),
         ),
         next_steps=("in your script: tf.data in place of feed_dict, ended by prefetch",),

@@ -39,24 +39,27 @@ TOPIC = Topic(
 )  # fmt: skip
 def one_hot_table(case: Case) -> Iterator[Hit]:
     """Tables multiplied with one-hot ids that are a large part of the traffic or of the servers' work."""
-    found = asked.of_trainers(case, Name.ONE_HOT_TABLE)
-    for table in dict.fromkeys(str(each.value) for each in found):
-        own = [each for each in case.traffic if each.variable == table]
+    facts = asked.of_trainers(case, Name.ONE_HOT_TABLE)
+    for table in dict.fromkeys(str(fact.value) for fact in facts):
+        shards = [shard for shard in case.traffic if shard.variable == table]
         moved = _share(
-            sum(each.bytes or 0.0 for each in own), sum(each.bytes or 0.0 for each in case.traffic)
+            sum(shard.bytes or 0.0 for shard in shards), sum(shard.bytes or 0.0 for shard in case.traffic)
         )
-        worked = _share(sum(each.microseconds or 0.0 for each in own), table_works.total_microseconds(case))
+        worked = _share(
+            sum(shard.microseconds or 0.0 for shard in shards), table_works.total_microseconds(case)
+        )
         if max(moved, worked) < LEAST_SHARE:
             continue
         gain = reliefs.gain(case, worked, moved) if case.recording.traces else None
         yield Hit(
             what=f"{table} is multiplied with one-hot ids, so each step moves all of it: "
             f"{moved:.0%} of what a step moves.",
-            subjects=(table, *dict.fromkeys(each.server for each in own)),
+            subjects=(table, *dict.fromkeys(shard.server for shard in shards)),
             evidence=(
-                asked.evidence(Name.ONE_HOT_TABLE, [each for each in found if each.value == table]),
+                asked.evidence(Name.ONE_HOT_TABLE, [fact for fact in facts if fact.value == table]),
                 Evidence(
-                    text=f"a step moves {quantities.format_bytes(sum(each.bytes or 0.0 for each in own))} of "
+                    text="a step moves "
+                    f"{quantities.format_bytes(sum(shard.bytes or 0.0 for shard in shards))} of "
                     f"{table}" + (f", and it takes {worked:.0%} of the time of PS" if worked else "")
                 ),
             ),

@@ -46,18 +46,18 @@ class _Sleep(NamedTuple):
 def recovery_wait(case: Case) -> Iterator[Hit]:
     """Workers whose wait for a session ended much later than another trainer began its first step."""
     waits = asked.of_trainers(case, Name.SESSION_WAIT_SECONDS)
-    ready_at = _ready_at(case, {each.replica for each in waits})
+    ready_at = _ready_at(case, {wait.replica for wait in waits})
     if ready_at is None:
         return
-    slept = [found for each in waits if (found := _slept(case, each, ready_at)) is not None]
+    slept = [sleep for wait in waits if (sleep := _slept(case, wait, ready_at)) is not None]
     if not slept:
         return
-    longest = max(slept, key=lambda each: each.seconds)
+    longest = max(slept, key=lambda sleep: sleep.seconds)
     every = asked.amount(case, longest.replica, Name.RECOVERY_WAIT_SECONDS)
     yield Hit(
-        what=f"{listed(each.replica for each in slept)} slept for up to "
+        what=f"{listed(sleep.replica for sleep in slept)} slept for up to "
         f"{quantities.format_seconds(longest.seconds)} after the chief was ready.",
-        subjects=tuple(str(each.replica) for each in slept),
+        subjects=tuple(str(sleep.replica) for sleep in slept),
         evidence=(
             Evidence(
                 text=f"{longest.replica} had its session {quantities.format_seconds(longest.seconds)} after "

@@ -37,18 +37,18 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(), explains=("slow-host",))
 def frequent_summaries(case: Case) -> Iterator[Hit]:
     """Trainers that write summaries every few steps; severity INFO unless they are slower than the others."""
-    found = [
-        each for each in asked.of_trainers(case, Name.SUMMARY_EVERY_STEPS) if float(each.value) < FEW_STEPS
+    facts = [
+        fact for fact in asked.of_trainers(case, Name.SUMMARY_EVERY_STEPS) if float(fact.value) < FEW_STEPS
     ]
-    if not found:
+    if not facts:
         return
-    often = min(found, key=lambda each: float(each.value))
+    often = min(facts, key=lambda fact: float(fact.value))
     size = asked.amount(case, often.replica, Name.SUMMARY_BYTES)
-    slower = _slower(case, found)
+    slower = _slower(case, facts)
     yield Hit(
-        what=f"{listed(each.replica for each in found)} {'writes' if len(found) == 1 else 'write'} summaries "
+        what=f"{listed(fact.replica for fact in facts)} {'writes' if len(facts) == 1 else 'write'} summaries "
         f"every {max(1.0, float(often.value)):.3g} steps.",
-        subjects=tuple(str(each.replica) for each in found),
+        subjects=tuple(str(fact.replica) for fact in facts),
         evidence=(
             Evidence(
                 text=f"{often.replica} wrote {quantities.format_bytes(size)} every "

@@ -67,24 +67,25 @@ def _load(shard: ShardTraffic, *, by_time: bool) -> float:
 
 
 def _blamed(case: Case, hot: Hot, shards: Sequence[ShardTraffic], *, by_time: bool) -> Blame | None:
-    names = [str(each.replica) for each in case.servers]
+    names = [str(replica.replica) for replica in case.servers]
     loads = dict.fromkeys(names, 0.0)
-    for each in shards:
-        if each.server in loads:
-            loads[each.server] += _load(each, by_time=by_time)
+    for shard_traffic in shards:
+        if shard_traffic.server in loads:
+            loads[shard_traffic.server] += _load(shard_traffic, by_time=by_time)
     uneven = imbalances.max_over_mean(list(loads.values()))
     server = str(hot.server.replica)
     if uneven is None or uneven < outlooks.EVEN or max(loads, key=loads.__getitem__) != server:
         return None
     on_server = sorted(
-        (each for each in shards if each.server == server), key=lambda each: -_load(each, by_time=by_time)
+        (traffic for traffic in shards if traffic.server == server),
+        key=lambda traffic: -_load(traffic, by_time=by_time),
     )
     shard, total = on_server[0], sum(loads.values())
-    siblings = tuple(each for each in shards if each.variable == shard.variable)
-    own = [_load(each, by_time=by_time) for each in siblings]
-    placeable = _best([_load(each, by_time=by_time) for each in shards], len(names)) <= outlooks.EVEN
-    skewed = (imbalances.max_over_mean(own) or 0.0) >= outlooks.EVEN
-    share = own[siblings.index(shard)] / loads[server]
+    siblings = tuple(traffic for traffic in shards if traffic.variable == shard.variable)
+    sibling_loads = [_load(sibling, by_time=by_time) for sibling in siblings]
+    placeable = _best([_load(traffic, by_time=by_time) for traffic in shards], len(names)) <= outlooks.EVEN
+    skewed = (imbalances.max_over_mean(sibling_loads) or 0.0) >= outlooks.EVEN
+    share = sibling_loads[siblings.index(shard)] / loads[server]
     return Blame(
         kind=BlameKind.MISPLACED if placeable else BlameKind.SKEWED if skewed else BlameKind.GIANT,
         hot=hot,

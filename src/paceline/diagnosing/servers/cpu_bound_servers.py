@@ -42,19 +42,20 @@ def is_small(case: Case, saturation: Saturation) -> bool:
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("waiting-for-ps",))
 def ps_cpu_bound(case: Case) -> Iterator[Hit]:
     """Servers that all use up their few cores while trainers wait."""
-    found = saturations.of_cores(case)
-    if found is None or not found.waits() or not is_small(case, found):
+    saturation = saturations.of_cores(case)
+    if saturation is None or not saturation.waits() or not is_small(case, saturation):
         return
     role = case.spec.role(Role.PS)
-    needed = _needed(found, role)
-    gain = saturations.gain(case, found, needed / found.cores)
+    needed = _needed(saturation, role)
+    gain = saturations.gain(case, saturation, needed / saturation.cores)
     by_hand = f"{words(needed)} for each PS: theirs are those of the host"
     yield Hit(
-        what=f"Every PS is at its CPU limit: they use {found.use:.0%} of {words(found.cores)} each.",
-        subjects=found.names,
-        evidence=saturations.seen(case, found),
-        changes=_changes(role, needed) if found.own else (),
-        next_steps=() if found.own else (by_hand,),
+        what=f"Every PS is at its CPU limit: they use {saturation.use:.0%} of "
+        f"{words(saturation.cores)} each.",
+        subjects=saturation.names,
+        evidence=saturations.seen(case, saturation),
+        changes=_changes(role, needed) if saturation.own else (),
+        next_steps=() if saturation.own else (by_hand,),
         gain=gain if headrooms.matters(gain) else None,
         severity=headrooms.severity(gain),
     )

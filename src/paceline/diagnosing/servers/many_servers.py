@@ -50,19 +50,19 @@ TOPIC = Topic(
 def too_many_ps(case: Case) -> Iterator[Hit]:
     """Servers that all do next to nothing, if half of them are enough for trainers at full speed."""
     now, trainers = len(case.servers), len(case.trainers)
-    uses = [use for each in case.servers if (use := usages.cpu(case, each)) is not None]
+    uses = [use for server in case.servers if (use := usages.cpu(case, server)) is not None]
     if now < max(LEAST_SERVERS, LEAST_PER_TRAINER * trainers) or len(uses) < now or max(uses) >= IDLE:
         return
     needed = _needed(case, sum(uses))
     if needed is None or needed > ENOUGH * now:
         return
-    used = rates.total(each.cpu_cores for each in case.servers) or 0.0
+    used = rates.total(server.cpu_cores for server in case.servers) or 0.0
     freed = _freed(case, needed, used)
     enough, about = (freed.servers, freed.to) if freed else (needed, ())
     lack = ", which lack cores" if freed else ""
     yield Hit(
         what=f"{now} PS have next to nothing to do: {enough} would do for {trainers} trainers{lack}.",
-        subjects=tuple(str(each.replica) for each in (*case.servers, *about)),
+        subjects=tuple(str(replica.replica) for replica in (*case.servers, *about)),
         evidence=(
             Evidence(
                 text=f"all {now} PS together use {used:.2f} cores, the busiest {max(uses):.0%} of its own",

@@ -35,21 +35,22 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.LINKS, needs.NETWORK, needs.STEPS), explains=("waiting-for-ps",))
 def ps_network_bound(case: Case) -> Iterator[Hit]:
     """Servers that all use up the links of their hosts while trainers wait."""
-    found = saturations.of_links(case)
-    if found is None or not found.waits():
+    saturation = saturations.of_links(case)
+    if saturation is None or not saturation.waits():
         return
     changes = _changes(case)
-    more = few_servers.count(case, found)
+    more = few_servers.count(case, saturation)
     factor = 1 / _left(case) if changes else more / len(case.servers)
-    gain = saturations.gain(case, found, factor)
+    gain = saturations.gain(case, saturation, factor)
     yield Hit(
-        what=f"The links of the PS are full: they are used to {found.use:.0%}.",
-        subjects=(*found.names, *(each.row.host for each in found.servers if each.row.host)),
-        evidence=(_seen(case, found), *saturations.waiting(case, found)),
+        what=f"The links of the PS are full: they are used to {saturation.use:.0%}.",
+        subjects=(*saturation.names, *(server.row.host for server in saturation.servers if server.row.host)),
+        evidence=(_seen(case, saturation), *saturations.waiting(case, saturation)),
         changes=changes,
         next_steps=(
             *(() if changes else ("send less: fewer or shorter values, or several steps in an exchange",)),
-            f"{more} PS, each on a host of its own, or hosts with {found.factor:.1f} times the bandwidth",
+            f"{more} PS, each on a host of its own, or hosts with {saturation.factor:.1f} times the "
+            "bandwidth",
         ),
         gain=gain if headrooms.matters(gain) else None,
         severity=headrooms.severity(gain),

@@ -78,12 +78,12 @@ def are_waiting(case: Case) -> bool:
 def of_cores(case: Case) -> Saturation | None:
     """Return the servers if all are at the limit of their cores; None: they are not, or this is not known."""
     measured = {
-        each: found
-        for each in case.servers
-        if each.cpu_cores is not None and (found := usages.pool(case, each)) and found.name != usages.MACHINE
+        user: pool
+        for user in case.servers
+        if user.cpu_cores is not None and (pool := usages.pool(case, user)) and pool.name != usages.MACHINE
     }
     uses = _uses(measured)
-    if not measured or not _even([each.cpu_cores or 0.0 for each in measured]):
+    if not measured or not _even([server.cpu_cores or 0.0 for server in measured]):
         return None
     use = sum(uses[pool] for pool in measured.values()) / len(measured)
     # A server that is not measured may be idle.
@@ -94,7 +94,7 @@ def of_cores(case: Case) -> Saturation | None:
         servers=tuple(measured),
         use=min(use, 1.0),
         cores=sum(pool.cores / sharing[pool] for pool in measured.values()) / len(measured),
-        own=all(pool.name == str(each.replica) for each, pool in measured.items()),
+        own=all(pool.name == str(server.replica) for server, pool in measured.items()),
         times=_times(case),
         busy=headrooms.busy_share(case),
     )

@@ -35,7 +35,7 @@ def skewed_shards(case: Case) -> Iterator[Hit]:
     blame = blames.blame(case)
     if blame is None or blame.kind is not BlameKind.SKEWED:
         return
-    moved = [each.bytes or 0.0 for each in blame.siblings]
+    moved = [shard.bytes or 0.0 for shard in blame.siblings]
     share = (blame.shard.bytes or 0.0) / (sum(moved) or 1.0)
     variable, server = blame.shard.variable, blame.shard.server
     by_hand = ("shuffle or hash the ids before the lookup, so that frequent ones spread over the parts",)
@@ -45,7 +45,7 @@ def skewed_shards(case: Case) -> Iterator[Hit]:
         evidence=(
             *blame.evidence,
             Evidence(
-                text="its parts move " + ", ".join(f"{each / (sum(moved) or 1.0):.0%}" for each in moved[:8]),
+                text="its parts move " + ", ".join(f"{size / (sum(moved) or 1.0):.0%}" for size in moved[:8]),
                 sources=(blames.traffic_source(case),),
             ),
         ),

@@ -89,27 +89,27 @@ def _without_traffic(case: Case) -> tuple[Evidence, ...] | None:
     """Return the evidence that nothing moves although trainers work; None: it does, or it is not measured."""
     if not silences.has_begun(case) or needs.NETWORK.lacks(case) or needs.CPU.lacks(case):
         return None
-    moved = [_bytes_per_second(case.histories.get(each.replica, ())) for each in case.servers]
-    used = [each.cpu_cores for each in case.servers]
-    if any(each is None or each > LEAST_BYTES_PER_SECOND for each in moved):
+    moved = [_bytes_per_second(case.histories.get(server.replica, ())) for server in case.servers]
+    used = [server.cpu_cores for server in case.servers]
+    if any(speed is None or speed > LEAST_BYTES_PER_SECOND for speed in moved):
         return None
-    if any(each is None or each > RESTING_CORES for each in used):
+    if any(cores is None or cores > RESTING_CORES for cores in used):
         return None
-    working = [each for each in case.trainers if _works(each)]
+    working = [trainer for trainer in case.trainers if _works(trainer)]
     if not working:
         return None
     return (
         Evidence(
-            text=f"all PS together move {sum(each or 0.0 for each in moved):,.0f} bytes a second, and use "
-            f"{sum(each or 0.0 for each in used):.2f} cores",
+            text=f"all PS together move {sum(speed or 0.0 for speed in moved):,.0f} bytes a second, and use "
+            f"{sum(cores or 0.0 for cores in used):.2f} cores",
             sources=(
                 case.source("network_received_bytes", case.servers),
                 case.source("cpu_cores", case.servers),
             ),
         ),
         Evidence(
-            text=f"{listed(each.replica for each in working)} use "
-            f"{sum(each.cpu_cores or 0.0 for each in working):.2f} cores",
+            text=f"{listed(trainer.replica for trainer in working)} use "
+            f"{sum(trainer.cpu_cores or 0.0 for trainer in working):.2f} cores",
             sources=(case.source("cpu_cores", working),),
         ),
     )

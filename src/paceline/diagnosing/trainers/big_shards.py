@@ -45,19 +45,19 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.STEPS,))
 def big_shard(case: Case) -> Iterator[Hit]:
     """Few trainers that go on at the usual rate after the others are done."""
-    known = histories.of(case)
-    if len(known) < 2:
+    all_histories = histories.of(case)
+    if len(all_histories) < 2:
         return
-    end = max(each.until for each in known)
-    done = [each for each in known if _silent_seconds(each, end) > 0]
-    going = [each for each in known if each not in done]
+    end = max(history.until for history in all_histories)
+    done = [history for history in all_histories if _silent_seconds(history, end) > 0]
+    going = [history for history in all_histories if history not in done]
     # One trainer that is done proves nothing: most have to be done while few go on.
     if len(done) < len(going) or not going or not _are_done(case, done):
         return
-    common = min(each.until for each in done)
-    if not all(_keeps_pace(each, done, common) for each in going):
+    common = min(history.until for history in done)
+    if not all(_keeps_pace(history, done, common) for history in going):
         return
-    times = _times(known, end)
+    times = _times(all_histories, end)
     gain = Gain(low=times, high=times)
     if headrooms.matters(gain):
         yield _hit(case, going, done, end=end, gain=gain)

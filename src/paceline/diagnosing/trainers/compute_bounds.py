@@ -212,17 +212,19 @@ def _moved(case: Case) -> _Move | None:
     cores, active = apart(case), case.active_trainers
     if cores is None:
         return None
-    theirs, own = cores
-    used = rates.total(each.cpu_cores for each in active) or 0.0
-    if _idle(case) < IDLE_OVER_OWN * own or used <= 0:
+    server_cores, trainer_cores = cores
+    used = rates.total(replica.cpu_cores for replica in active) or 0.0
+    if _idle(case) < IDLE_OVER_OWN * trainer_cores or used <= 0:
         return None
-    busiest = max(each.cpu_cores or 0.0 for each in case.servers)
-    wanted = (own + theirs) / (1 + len(case.servers) * busiest / used / LEFT_USE)
-    worker = math.floor(wanted / len(active) * 10) / 10
-    server = math.floor((own + theirs - worker * len(active)) / len(case.servers) * 10 + 1e-6) / 10
+    busiest = max(replica.cpu_cores or 0.0 for replica in case.servers)
+    new_trainer_cores = (trainer_cores + server_cores) / (1 + len(case.servers) * busiest / used / LEFT_USE)
+    worker = math.floor(new_trainer_cores / len(active) * 10) / 10
+    server = (
+        math.floor((trainer_cores + server_cores - worker * len(active)) / len(case.servers) * 10 + 1e-6) / 10
+    )
     if server <= 0 or worker <= 0:
         return None
-    faster, slower = worker * len(active) / own, server * len(case.servers) / theirs
+    faster, slower = worker * len(active) / trainer_cores, server * len(case.servers) / server_cores
     gain = outlooks.gain(
         case,
         lambda now: outlooks.servers_times(outlooks.thinking_times(now, 1 / faster), slower),
@@ -231,7 +233,8 @@ def _moved(case: Case) -> _Move | None:
         return None
     cpu = {Role.PS: server, Role.WORKER: worker}
     changes = (
-        FieldChange(path=("spec", "roles", str(role), "cpu"), value=each) for role, each in cpu.items()
+        FieldChange(path=("spec", "roles", str(role), "cpu"), value=role_cores)
+        for role, role_cores in cpu.items()
     )
     return _Move(changes=tuple(changes), gain=gain)
 

@@ -45,19 +45,21 @@ class History:
 
 def of(case: Case) -> tuple[History, ...]:
     """Return the histories of the trainers that made steps and are still in the job's spec."""
-    found = []
-    reports = by_replica(each for each in case.recording.steps if each.steps and each.interval_seconds)
-    for trainer in (each for each in case.trainers if case.spec.has(each.replica)):
-        own = tuple(reports.get(trainer.replica, ()))
-        if own:
-            found.append(
+    histories = []
+    reports = by_replica(
+        report for report in case.recording.steps if report.steps and report.interval_seconds
+    )
+    for trainer in (replica for replica in case.trainers if case.spec.has(replica.replica)):
+        trainer_reports = tuple(reports.get(trainer.replica, ()))
+        if trainer_reports:
+            histories.append(
                 History(
                     trainer=trainer,
-                    since=intervals.stretch(own[0])[0],
-                    until=own[-1].at,
-                    seconds=intervals.covered_seconds(map(intervals.stretch, own)),
-                    attempt=own[-1].attempt,
-                    reports=own,
+                    since=intervals.stretch(trainer_reports[0])[0],
+                    until=trainer_reports[-1].at,
+                    seconds=intervals.covered_seconds(map(intervals.stretch, trainer_reports)),
+                    attempt=trainer_reports[-1].attempt,
+                    reports=trainer_reports,
                 )
             )
-    return tuple(found)
+    return tuple(histories)

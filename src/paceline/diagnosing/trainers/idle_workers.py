@@ -49,27 +49,29 @@ TOPIC = Topic(
 def idle_workers(case: Case) -> Iterator[Hit]:
     """Trainers that have run long enough and never made a step, while others have."""
     active = histories.of(case)
-    names = {each.trainer.replica for each in active}
+    names = {history.trainer.replica for history in active}
     silent = [
-        each
-        for each in case.trainers
-        if case.spec.has(each.replica) and each.replica not in names and not _is_needed(case, each.replica)
+        trainer
+        for trainer in case.trainers
+        if case.spec.has(trainer.replica)
+        and trainer.replica not in names
+        and not _is_needed(case, trainer.replica)
     ]
     if not active or not silent:
         return
-    idle = [each for each in silent if _is_idle(each, active, case.histories)]
+    idle = [trainer for trainer in silent if _is_idle(trainer, active, case.histories)]
     if not idle:
         return
-    told, one = listed(each.replica for each in idle), len(idle) == 1
-    seen = sum(len(each.reports) for each in active)
+    idle_names, one = listed(trainer.replica for trainer in idle), len(idle) == 1
+    seen = sum(len(history.reports) for history in active)
     yield Hit(
-        what=f"{told} {'has' if one else 'have'} nothing to do: of {len(case.trainers)} trainers only "
+        what=f"{idle_names} {'has' if one else 'have'} nothing to do: of {len(case.trainers)} trainers only "
         f"{len(active)} have trained.",
-        subjects=tuple(str(each.replica) for each in idle),
+        subjects=tuple(str(trainer.replica) for trainer in idle),
         evidence=(
             Evidence(
-                text=f"no step of {told}, and {seen:,} reports of steps of the others",
-                sources=(case.source("steps", [each.trainer for each in active], steps=True),),
+                text=f"no step of {idle_names}, and {seen:,} reports of steps of the others",
+                sources=(case.source("steps", [history.trainer for history in active], steps=True),),
             ),
             *_with_work(case, len(active) + len(idle)),
         ),
@@ -115,7 +117,7 @@ def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samp
     A trainer that uses its cores without reporting steps is not idle.
     """
     row = trainer.row
-    begin, end = max(each.since for each in active), max(each.until for each in active)
+    begin, end = max(history.since for history in active), max(history.until for history in active)
     if row.phase is ReplicaPhase.SUCCEEDED:
         return _rests(trainer, active, samples, begin, end)
     if row.phase not in (ReplicaPhase.RUNNING, ReplicaPhase.STOPPED):
@@ -124,9 +126,9 @@ def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samp
     if first is None:
         return False
     starts = [
-        each.since - begun
-        for each in active
-        if (begun := _first_sample(each.trainer.replica, samples)) is not None
+        history.since - begun
+        for history in active
+        if (begun := _first_sample(history.trainer.replica, samples)) is not None
     ]
     patience = PATIENCE_TIMES * max(0.0, statistics.median(starts or [0.0])) + PATIENCE_SECONDS
     late = max(begin, end - LATE_SECONDS)

@@ -39,22 +39,26 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("too-few-ps", "ps-network-bound", "waiting-for-ps"))
 def too_many_workers(case: Case) -> Iterator[Hit]:
     """Trainers far above the number that evenly loaded servers, which are not small, can serve."""
-    found = _bound(case)
+    saturation = _bound(case)
     trainers = len(case.active_trainers)
-    if found is None or found.busy is None or trainers < LEAST_PER_SERVER * len(case.servers):
+    if saturation is None or saturation.busy is None or trainers < LEAST_PER_SERVER * len(case.servers):
         return
-    knee = _knee(trainers, found.busy, found.use)
+    knee = _knee(trainers, saturation.busy, saturation.use)
     chiefs = len(case.of_role(Role.CHIEF))
     enough = max(1, math.ceil(ENOUGH * knee) - chiefs)
     if trainers < OVER_KNEE * knee or enough + chiefs >= trainers:
         return
-    alone = trainers * found.busy + found.use
+    alone = trainers * saturation.busy + saturation.use
     yield Hit(
         what=f"{trainers} trainers are more than {len(case.servers)} PS can serve: {enough + chiefs} would "
         "train as fast.",
-        subjects=found.names,
+        subjects=saturation.names,
         evidence=(
-            *(saturations.seen(case, found) if found.cores else saturations.waiting(case, found)),
+            *(
+                saturations.seen(case, saturation)
+                if saturation.cores
+                else saturations.waiting(case, saturation)
+            ),
             Evidence(
                 text=f"a step takes {trainers / alone:.1f} times as long as that of a trainer alone would; "
                 f"from {knee:.1f} trainers on the PS bound the speed",
@@ -62,7 +66,7 @@ def too_many_workers(case: Case) -> Iterator[Hit]:
             ),
         ),
         changes=(FieldChange(path=("spec", "roles", str(Role.WORKER), "replicas"), value=enough),),
-        next_steps=tuple(_more_servers(case, found)),
+        next_steps=tuple(_more_servers(case, saturation)),
     )
 
 

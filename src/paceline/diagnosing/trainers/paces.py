@@ -78,25 +78,45 @@ class Straggler:
 
 def paces(case: Case) -> tuple[TrainerPace, ...]:
     """Return the paces of the trainers that can be compared; empty: fewer than two can."""
-    told = by_replica(each for each in case.steps if each.steps is not None and each.interval_seconds)
-    reports = {each: told.get(each.replica, []) for each in case.trainers}
-    reports = {each: own for each, own in reports.items() if len(own) >= LEAST_REPORTS}
+    step_reports = by_replica(
+        report for report in case.steps if report.steps is not None and report.interval_seconds
+    )
+    reports = {trainer: step_reports.get(trainer.replica, []) for trainer in case.trainers}
+    reports = {
+        trainer: trainer_reports
+        for trainer, trainer_reports in reports.items()
+        if len(trainer_reports) >= LEAST_REPORTS
+    }
     if len(reports) < 2:
         return ()
     common = _common(tuple(reports.values()))
-    within = {each: [one for one in own if common.has(one)] for each, own in reports.items()}
-    within = {each: own for each, own in within.items() if len(own) >= LEAST_REPORTS}
+    within = {
+        trainer: [report for report in trainer_reports if common.has(report)]
+        for trainer, trainer_reports in reports.items()
+    }
+    within = {
+        trainer: trainer_reports
+        for trainer, trainer_reports in within.items()
+        if len(trainer_reports) >= LEAST_REPORTS
+    }
     if common.seconds < LEAST_SECONDS or len(within) < 2:
         return ()
-    counted = all(report.examples is not None for own in within.values() for report in own)
+    counted = all(
+        report.examples is not None for trainer_reports in within.values() for report in trainer_reports
+    )
     if counted:
         within = _same_batch(within)
     unit, chief = "examples" if counted else "steps", _chief(case)
-    found = ((each, _rate(own, unit, steady=each is chief)) for each, own in within.items())
-    made = tuple(
-        TrainerPace(trainer=each, unit=unit, per_second=rate) for each, rate in found if rate is not None
+    trainer_rates = (
+        (trainer, _rate(trainer_reports, unit, steady=trainer is chief))
+        for trainer, trainer_reports in within.items()
     )
-    return made if len(made) > 1 else ()
+    trainer_paces = tuple(
+        TrainerPace(trainer=trainer, unit=unit, per_second=rate)
+        for trainer, rate in trainer_rates
+        if rate is not None
+    )
+    return trainer_paces if len(trainer_paces) > 1 else ()
 
 
 def stragglers(case: Case) -> tuple[Straggler, ...]:

@@ -34,21 +34,28 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_disk(case: Case) -> Iterator[Hit]:
     """Stragglers that wait for input while the others do not, and whose cores rest meanwhile."""
-    found = tuple(each for each in paces.stragglers(case) if _waits(each) and not _decodes(case, each))
-    if not found:
+    stragglers = tuple(
+        straggler
+        for straggler in paces.stragglers(case)
+        if _waits(straggler) and not _decodes(case, straggler)
+    )
+    if not stragglers:
         return
-    gain = paces.gain(case, found)
-    trainers = [each.trainer for each in found]
-    places = ", ".join(dict.fromkeys(each.row.host or f"the host of {each.replica}" for each in trainers))
-    waits = ", ".join(f"{each.replica} waits {readings.waits(each):.0%}" for each in trainers[:4])
+    gain = paces.gain(case, stragglers)
+    trainers = [straggler.trainer for straggler in stragglers]
+    places = ", ".join(
+        dict.fromkeys(trainer.row.host or f"the host of {trainer.replica}" for trainer in trainers)
+    )
+    waits = ", ".join(f"{trainer.replica} waits {readings.waits(trainer):.0%}" for trainer in trainers[:4])
     yield Hit(
-        what=f"{paces.told(found)} because {'it waits' if len(found) == 1 else 'they wait'} for examples.",
+        what=f"{paces.told(stragglers)} because "
+        f"{'it waits' if len(stragglers) == 1 else 'they wait'} for examples.",
         subjects=paces.subjects(trainers),
         evidence=(
-            paces.evidence(case, found),
+            paces.evidence(case, stragglers),
             Evidence(
-                text=f"{waits} of its time for input, the others {_usual(found[0]):.0%}",
-                sources=(case.source("input_wait_seconds", (*trainers, *found[0].fellows), steps=True),),
+                text=f"{waits} of its time for input, the others {_usual(stragglers[0]):.0%}",
+                sources=(case.source("input_wait_seconds", (*trainers, *stragglers[0].fellows), steps=True),),
             ),
         ),
         next_steps=(

@@ -63,17 +63,22 @@ class HostReason(NamedTuple):
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("sync-straggler",))
 def slow_host(case: Case) -> Iterator[Hit]:
     """Stragglers that get less CPU than the others."""
-    known = [(each, reason) for each in paces.stragglers(case) if (reason := _reason(case, each)) is not None]
-    if not known:
+    explained = [
+        (straggler, reason)
+        for straggler in paces.stragglers(case)
+        if (reason := _reason(case, straggler)) is not None
+    ]
+    if not explained:
         return
-    found = tuple(each for each, _ in known)
-    gain = paces.gain(case, found)
+    stragglers = tuple(straggler for straggler, _ in explained)
+    gain = paces.gain(case, stragglers)
     yield Hit(
-        what=f"{paces.told(found)} because {'its host is' if len(found) == 1 else 'their hosts are'} slower.",
-        subjects=paces.subjects([each.trainer for each in found]),
-        evidence=(paces.evidence(case, found), *_seen(case, known)),
-        changes=tuple(dict.fromkeys(change for _, reason in known for change in reason.changes)),
-        next_steps=tuple(dict.fromkeys(reason.next_step for _, reason in known)),
+        what=f"{paces.told(stragglers)} because "
+        f"{'its host is' if len(stragglers) == 1 else 'their hosts are'} slower.",
+        subjects=paces.subjects([straggler.trainer for straggler in stragglers]),
+        evidence=(paces.evidence(case, stragglers), *_seen(case, explained)),
+        changes=tuple(dict.fromkeys(change for _, reason in explained for change in reason.changes)),
+        next_steps=tuple(dict.fromkeys(reason.next_step for _, reason in explained)),
         gain=gain if headrooms.matters(gain) else None,
         severity=headrooms.severity(gain),
     )

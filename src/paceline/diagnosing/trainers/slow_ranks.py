@@ -66,28 +66,28 @@ class SlowRank:
 @rule(TOPIC, needs=(needs.STEPS, needs.ALL_REDUCE), explains=("compute-bound",))
 def slow_rank(case: Case) -> Iterator[Hit]:
     """Ranks that wait far less in all-reduce than the others, because the others wait for them."""
-    found = slow_ranks(case)
-    if not found:
+    ranks = slow_ranks(case)
+    if not ranks:
         return
-    first, trainers, one = found[0], [each.trainer for each in found], len(found) == 1
-    reasons = [reason for each in found if (reason := _reason(case, each)) is not None]
-    gain = _gain(found)
+    first, trainers, one = ranks[0], [rank.trainer for rank in ranks], len(ranks) == 1
+    reasons = [reason for rank in ranks if (reason := _reason(case, rank)) is not None]
+    gain = _gain(ranks)
     usual = f"{first.usual:.0%} of their time in all-reduce"
     yield Hit(
-        what=f"{listed(each.replica for each in trainers)} {'makes' if one else 'make'} other ranks wait: "
-        f"they spend {usual}, {'it' if one else 'these'} {_waits(found):.0%}.",
+        what=f"{listed(trainer.replica for trainer in trainers)} {'makes' if one else 'make'} other ranks "
+        f"wait: they spend {usual}, {'it' if one else 'these'} {_waits(ranks):.0%}.",
         subjects=paces.subjects(trainers),
         evidence=(
             Evidence(
                 text="time in all-reduce: "
-                + ", ".join(f"{each.trainer.replica} {each.waits:.0%}" for each in found[:4])
+                + ", ".join(f"{rank.trainer.replica} {rank.waits:.0%}" for rank in ranks[:4])
                 + f"; the median of the others {first.usual:.0%}",
                 sources=(case.source("all_reduce_seconds", (*trainers, *first.others), steps=True),),
             ),
-            *_seen(case, found, reasons),
+            *_seen(case, ranks, reasons),
         ),
-        next_steps=tuple(dict.fromkeys(each.next_step for each in reasons)) or _ways(case, trainers),
-        changes=tuple(dict.fromkeys(change for each in reasons for change in each.changes)),
+        next_steps=tuple(dict.fromkeys(reason.next_step for reason in reasons)) or _ways(case, trainers),
+        changes=tuple(dict.fromkeys(change for reason in reasons for change in reason.changes)),
         gain=gain if headrooms.matters(gain) else None,
         severity=headrooms.severity(gain),
     )

@@ -193,11 +193,11 @@ def training_run(graph, targets, fetches, facts):
     # type: (Any, List[Any], List[Any], Facts) -> Optional[Tuple[TrainingRun, Operations]]
     """Return what a run trains, and the operations that it needs; None: it makes no step."""
     needed = ancestors(list(targets) + [tensor.op for tensor in fetches])
-    updates = [each for each in needed.values() if UPDATES.search(each.type)]
+    updates = [operation for operation in needed.values() if UPDATES.search(operation.type)]
     gradients = [each for each in facts.gradients(graph) if not each.names.isdisjoint(needed)]
     step = global_step(graph)
     counts = step is not None and any(
-        each.type in _COUNTS and each.inputs[0].op.name == step.op.name for each in updates
+        operation.type in _COUNTS and operation.inputs[0].op.name == step.op.name for operation in updates
     )
     if not updates or not (gradients or (counts and not facts.gradients(graph))):
         return None
@@ -207,8 +207,8 @@ def training_run(graph, targets, fetches, facts):
         return None
     loss = graph.get_tensor_by_name(gradients[0].loss) if gradients else None
     inputs = ancestors([loss.op]) if loss is not None else needed
-    is_fed = any(each.type in PLACEHOLDERS for each in inputs.values())
-    batch, rows = _batch(each for each in inputs.values() if _INPUTS.search(each.type))
+    is_fed = any(operation.type in PLACEHOLDERS for operation in inputs.values())
+    batch, rows = _batch(operation for operation in inputs.values() if _INPUTS.search(operation.type))
     tensors = {
         "step": None if step is None else _value(step),
         "loss": loss,

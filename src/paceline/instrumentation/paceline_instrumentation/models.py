@@ -200,39 +200,41 @@ def variables(graph, needed, facts):
     for gradients in facts.gradients(graph):
         sparse.update(gradients.sparse)
     updates = _updates(needed)
-    known = graph.get_collection("variables")
-    found = {}  # type: Dict[str, Described]
-    for each in known:
-        name = each.op.name
-        if name not in sparse or each.shape.ndims is None:
+    graph_variables = graph.get_collection("variables")
+    trained = {}  # type: Dict[str, Described]
+    for variable in graph_variables:
+        name = variable.op.name
+        if name not in sparse or variable.shape.ndims is None:
             continue
         slots = [
-            slot.op.name for slot in known if slot.op.name.startswith(name + "/") and slot.shape == each.shape
+            slot.op.name
+            for slot in graph_variables
+            if slot.op.name.startswith(name + "/") and slot.shape == variable.shape
         ]
-        cut = getattr(each, "_save_slice_info", None)
+        cut = getattr(variable, "_save_slice_info", None)
         whole = cut.full_name if cut else name
-        described = found.setdefault(
+        described = trained.setdefault(
             whole,
             {
                 "name": whole,
-                "shape": [int(size) for size in (cut.full_shape if cut else each.shape.as_list())],
+                "shape": [int(size) for size in (cut.full_shape if cut else variable.shape.as_list())],
                 "sparse": False,
-                "element_bytes": each.dtype.base_dtype.size,
+                "element_bytes": variable.dtype.base_dtype.size,
                 "slots": len(slots),
                 "step_bytes": None,
                 "row_shares": [],
                 "rows_used": None,
-                "value_type": each.dtype.base_dtype.name,
+                "value_type": variable.dtype.base_dtype.name,
                 "devices": [],
                 "updates": [],
             },
         )
         described["sparse"] = described["sparse"] or sparse[name]
-        described["devices"].append(each.op.device or UNPLACED)
+        described["devices"].append(variable.op.device or UNPLACED)
         kinds = {kind for owner in [name] + slots for kind in updates.get(owner, ())}
         described["updates"] = sorted(kinds.union(described["updates"]))
-    _add_dense_traffic(found)
-    return found
+    _add_dense_traffic(trained)
+    return trained
 
 
 def trained_variables(optimizer, kept, pairs):
@@ -244,7 +246,7 @@ def trained_variables(optimizer, kept, pairs):
         kept: the optimizer's own variables, including its slots.
         pairs: gradients, each with the variable that it belongs to.
     """
-    found = {}  # type: Dict[str, Described]
+    trained = {}  # type: Dict[str, Described]
     latest = {}  # type: Dict[str, str]  # The name of the last variable of each name.
     for gradient, variable in pairs:
         if gradient is None:
@@ -254,13 +256,13 @@ def trained_variables(optimizer, kept, pairs):
         is_later_part = bool(mark) and part.isdigit() and int(part) > 0 and base in latest
         if not is_later_part:
             base = base if mark and part.isdigit() else name
-            latest[base] = _unused(base, found)
+            latest[base] = _unused(base, trained)
         whole = latest[base]
         shape = [int(size) for size in variable.shape]
-        slots = [each for each in kept if [int(size) for size in each.shape] == shape and shape]
-        sharing = [each for _, each in pairs if [int(size) for size in each.shape] == shape]
+        slots = [slot for slot in kept if [int(size) for size in slot.shape] == shape and shape]
+        sharing = [peer for _, peer in pairs if [int(size) for size in peer.shape] == shape]
         value_type = getattr(variable.dtype, "name", str(variable.dtype))
-        described = found.setdefault(
+        described = trained.setdefault(
             whole,
             {
                 "name": whole,
@@ -279,8 +281,8 @@ def trained_variables(optimizer, kept, pairs):
         if is_later_part:  # Its rows follow the earlier parts' rows.
             described["shape"][0] += shape[0]
         described["devices"].append(_device(variable))
-    _add_dense_traffic(found)
-    return found
+    _add_dense_traffic(trained)
+    return trained
 
 
 def _unused(name, found):
@@ -348,16 +350,16 @@ def lookups(needed, described, tables):
         described: the variables that are trained.
         tables: each variable's table, and its first row in that table.
     """
-    found = {}  # type: Dict[str, Dict[Tuple[str, int], Lookup]]
+    by_table = {}  # type: Dict[str, Dict[Tuple[str, int], Lookup]]
     for name in sorted(needed):
-        each = needed[name]
-        if each.type not in _LOOKUPS or _OWN.search(name) or not each.inputs[1].dtype.is_integer:
+        operation = needed[name]
+        if operation.type not in _LOOKUPS or _OWN.search(name) or not operation.inputs[1].dtype.is_integer:
             continue
-        source = each.inputs[0].op
+        source = operation.inputs[0].op
         while source.type in PASSED and source.inputs:
             source = source.inputs[0].op
         table, first_row = tables.get(source.name, ("", 0))
         if source.type in _VARIABLES and table in described and described[table]["sparse"]:
-            ids = each.inputs[1].name
-            found.setdefault(table, {})[ids, first_row] = Lookup(ids, first_row)
-    return {table: list(every.values()) for table, every in found.items()}
+            ids = operation.inputs[1].name
+            by_table.setdefault(table, {})[ids, first_row] = Lookup(ids, first_row)
+    return {table: list(every.values()) for table, every in by_table.items()}

@@ -103,11 +103,11 @@ class SessionWatch(object):
         def _do_run(session, handle, target_list, fetch_list, feed_dict, options, run_metadata):
             # type: (Any, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
             if handle is None and identity((target_list or fetch_list)[0]) == unwatched.kind:
-                found = original(session, None, target_list, fetch_list, feed_dict, options, run_metadata)
+                fetched = original(session, None, target_list, fetch_list, feed_dict, options, run_metadata)
                 for _ in unwatched.left:
-                    return found
+                    return fetched
                 steps.add_unwatched()
-                return found
+                return fetched
             key = tuple(map(id, target_list)) + tuple(map(id, fetch_list))
             try:
                 run = kinds[id(session._graph)][key]
@@ -115,20 +115,20 @@ class SessionWatch(object):
                 run = guard(self._kind, session._graph, key, target_list, fetch_list)
             begun = clock()
             if run is None or handle is not None or guard.is_broken:
-                found = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
+                fetched = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
                 steps.pass_by(begun)
-                return found
+                return fetched
             if begun >= steps.due:
                 return self._asked(
                     run, begun, original, session, target_list, fetch_list, feed_dict, options, run_metadata
                 )
-            found = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
+            fetched = original(session, handle, target_list, fetch_list, feed_dict, options, run_metadata)
             steps.add(begun)
             if steps.is_fast():
                 if run.first is None:
                     run.first = guard(self._first, session._graph, target_list, fetch_list) or 0
                 steps.leave_unwatched(run.first)
-            return found
+            return fetched
 
         return _do_run
 
@@ -173,20 +173,22 @@ class SessionWatch(object):
         # type: (graphs.TrainingRun, float, DoRun, Any, List[Any], List[Any], Any, Any, Any) -> List[Any]
         """Make a step whose report is due: fetch the reported values too, and remove them from the result."""
         if not self._asking.acquire(False):
-            found = original(session, None, targets, fetches, feeds, options, metadata)
+            fetched = original(session, None, targets, fetches, feeds, options, metadata)
             self._steps.add(begun)
-            return found
+            return fetched
         try:
             fed = self._guard(_fed, feeds)
-            wanted = fetches + (self._guard(self._extras, run, fetches, fed) or [])
+            all_fetches = fetches + (self._guard(self._extras, run, fetches, fed) or [])
             trace = self._guard(self._trace, run, begun, options)
             if trace is None:
-                found = original(session, None, targets, wanted, feeds, options, metadata)
+                fetched = original(session, None, targets, all_fetches, feeds, options, metadata)
             else:
-                found = self._traced(trace, original, session, targets, wanted, feeds, options, metadata)
+                fetched = self._traced(
+                    trace, original, session, targets, all_fetches, feeds, options, metadata
+                )
             self._steps.add(begun, is_plain=False)
-            self._guard(self._report, run, wanted, found, fed)
-            return found[: len(fetches)]
+            self._guard(self._report, run, all_fetches, fetched, fed)
+            return fetched[: len(fetches)]
         finally:
             self._asking.release()
 
@@ -344,23 +346,23 @@ class SessionWatch(object):
             begun = clock()
             is_due = begun >= steps.due
             if not is_due and tracer.name is None:
-                found = plain(*arguments, **named)
+                fetched = plain(*arguments, **named)
                 steps.add(begun)
-                return found
+                return fetched
             metadata, context = None, {}  # type: Any, Dict[str, Any]
             if any(named.values()) or (bool(arguments) and not takes_feeds):
-                found = plain(*arguments, **named)
+                fetched = plain(*arguments, **named)
             else:
                 guard(tracer.look, steps.total())
                 if tracer.name is not None:
                     context = guard(self._context, run, begun) or {}
-                found, metadata = tracer.step(plain, arguments)
+                fetched, metadata = tracer.step(plain, arguments)
             steps.add(begun)
             if is_due:
-                guard(report, arguments, found)
+                guard(report, arguments, fetched)
             if metadata is not None:
                 guard(tracer.keep, metadata, context)
-            return found
+            return fetched
 
         return step
 

@@ -194,9 +194,11 @@ class TorchWatch(object):
         loader = module.DataLoader
         begin = loader.__iter__
         signatures.check(begin, ("self",))
-        iterators = [each for each in vars(module).values() if "__next__" in getattr(each, "__dict__", ())]
-        for each in iterators:
-            signatures.check(each.__next__, ("self",))
+        iterators = [
+            iterator for iterator in vars(module).values() if "__next__" in getattr(iterator, "__dict__", ())
+        ]
+        for iterator in iterators:
+            signatures.check(iterator.__next__, ("self",))
 
         @signatures.wraps(begin)
         def __iter__(own):
@@ -208,8 +210,8 @@ class TorchWatch(object):
             return self._waiting(begin, own)
 
         loader.__iter__ = __iter__
-        for each in iterators:
-            each.__next__ = self._taking(torch, each.__next__)
+        for iterator in iterators:
+            iterator.__next__ = self._taking(torch, iterator.__next__)
 
     def _taking(self, torch, original):
         # type: (Any, Callable[..., Any]) -> Callable[..., Any]
@@ -380,7 +382,9 @@ class TorchWatch(object):
 
         The training thread does this: a replica that waits for other ranks is locked.
         """
-        replicas = [each for each in (known() for known in self._replicas) if each is not None]
+        replicas = [
+            replica for replica in (reference() for reference in self._replicas) if replica is not None
+        ]
         waited = sum(map(_waited_nanoseconds, replicas)) * 1e-9
         now = clock()
         if self._late_seconds and 2 * waited >= self._late_seconds:  # It was already counted when it ended.
@@ -390,8 +394,8 @@ class TorchWatch(object):
         self._exchanged += min(waited * self._stride, seconds)
         stride = SAMPLED_STEPS if self._is_sampled else max(1, int(self._stride / LOOKS_PER_SECOND / seconds))
         if stride != self._stride and not self._is_sampled:
-            for each in replicas:
-                each._set_ddp_runtime_logging_sample_rate(stride)
+            for replica in replicas:
+                replica._set_ddp_runtime_logging_sample_rate(stride)
         self._left, self._stride, self._looked = stride, stride, now
 
     def _note_late(self, begun):

@@ -59,14 +59,14 @@ def _clean(error):
 def _without_ours(trace):
     # type: (Optional[TracebackType]) -> Optional[TracebackType]
     """Return a traceback without our frames; a traceback of our frames alone stays unchanged."""
-    kept = []
+    tracebacks = []
     at = trace
     while at is not None:
         if not at.tb_frame.f_code.co_filename.startswith(_FOLDER):
-            kept.append(at)
+            tracebacks.append(at)
         at = at.tb_next
-    if not kept:
+    if not tracebacks:
         return trace
-    for one, following in zip(kept, kept[1:] + [None]):
-        one.tb_next = following
-    return kept[0]
+    for preceding, following in zip(tracebacks, tracebacks[1:] + [None]):
+        preceding.tb_next = following
+    return tracebacks[0]

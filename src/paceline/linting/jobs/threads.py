@@ -60,18 +60,18 @@ def _threads_path(job: JobFile, role: job_specs.RoleSpec) -> documents.Path:
 def contradicting_environment(job: JobFile) -> Iterator[LintHit]:
     """Thread variables must agree with `threads`."""
     for role in job.spec.roles:
-        wanted = role.threads
-        most = wanted if wanted is not None else math.ceil(role.cpu_cores) if role.cpu_cores else None
+        threads = role.threads
+        most = threads if threads is not None else math.ceil(role.cpu_cores) if role.cpu_cores else None
         for name in VARIABLES:
             value = job.spec.environment_of(role.role).get(name)
             if value is None or most is None or not value.isdecimal():
                 continue
             given = int(value[:9])
-            if given == most or (wanted is None and 0 < given < most):
+            if given == most or (threads is None and 0 < given < most):
                 continue
             if name == _OPERATIONS and given == _LEAST_OPERATIONS:
                 continue
-            said = f"threads: {wanted}" if wanted is not None else f"{most} cores"
+            said = f"threads: {threads}" if threads is not None else f"{most} cores"
             path: documents.Path = ("spec", "roles", str(role.role), "environment", name)
             path = path if name in role.environment else ("spec", "environment", name)
             yield LintHit(job.document, path, f"{name} is {given} for {role.role}, against {said}")

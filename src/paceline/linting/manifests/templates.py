@@ -214,7 +214,7 @@ def _goes_on(head: str, below: Sequence[str]) -> bool:
 
 def _tags(text: str, unclosed: set[str]) -> list[tuple[int, int]]:
     """Return start and end of every tag; an opening that is never closed does not count."""
-    found = []
+    tags = []
     at = 0
     while (opening := _OPENING.search(text, at)) is not None:
         closing = _CLOSING[opening[0]]
@@ -223,9 +223,9 @@ def _tags(text: str, unclosed: set[str]) -> list[tuple[int, int]]:
             unclosed.add(closing)
             at = opening.end()
         else:
-            found.append((opening.start(), end + 2))
+            tags.append((opening.start(), end + 2))
             at = end + 2
-    return found
+    return tags
 
 
 def _skipped(statements: Iterable[tuple[int, int, str]], *, takes_last: bool) -> Iterator[tuple[int, int]]:

@@ -183,10 +183,10 @@ def _resource() -> dict[str, Any]:
 def _structural(part: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
     """Return a part of a JSON Schema as a structural schema that accepts everything that the part accepts."""
     if "$ref" in part:
-        found = _structural(parts[part["$ref"].rpartition("/")[2]], parts)
-        return {**found, **{key: part[key] for key in ("description",) if key in part}}
+        referenced = _structural(parts[part["$ref"].rpartition("/")[2]], parts)
+        return {**referenced, **{key: part[key] for key in ("description",) if key in part}}
     if "anyOf" in part:
-        others = [each for each in part["anyOf"] if each.get("type") != "null"]
+        others = [alternative for alternative in part["anyOf"] if alternative.get("type") != "null"]
         about = {key: part[key] for key in ("description",) if key in part}
         return {**(_structural(others[0], parts) if len(others) == 1 else _ANYTHING), **about}
     result = {key: part[key] for key in _KEPT if key in part}
@@ -202,5 +202,5 @@ def _structural(part: Mapping[str, Any], parts: Mapping[str, Any]) -> dict[str, 
         result.update(_ANYTHING)
         fields = part.get("properties", {})
         if fields:
-            result["properties"] = {name: _structural(each, parts) for name, each in fields.items()}
+            result["properties"] = {name: _structural(field, parts) for name, field in fields.items()}
     return result

@@ -134,20 +134,20 @@ def _contradictions(document: documents.Document, section: ExperimentSection) ->
         yield document.problem(("spec",), "there is nothing to compare: name variants, or a matrix")
 
 
-def _wrong(document: documents.Document, found: Experiment) -> problems.Problem | None:
+def _wrong(document: documents.Document, study: Experiment) -> problems.Problem | None:
     """Return the first problem of the experiment as a whole; None if there is none."""
-    names = [each.name for each in found.variants]
-    if len(names) * found.repeats > MOST_RUNS:
-        message = f"these are {len(names) * found.repeats} runs, and at most {MOST_RUNS} are made"
+    names = [variant.name for variant in study.variants]
+    if len(names) * study.repeats > MOST_RUNS:
+        message = f"these are {len(names) * study.repeats} runs, and at most {MOST_RUNS} are made"
         return document.problem(("spec",), message)
     if len(set(names)) < len(names):
         return document.problem(("spec", "matrix"), "two variants are the same")
-    if found.baseline not in names:
-        known = ", ".join(problems.shown(each) for each in names[:5])
-        return document.problem(("spec", "baseline"), f"there is no such variant; there are {known}")
-    for variant in found.variants:
+    if study.baseline not in names:
+        shown_names = ", ".join(problems.shown(name) for name in names[:5])
+        return document.problem(("spec", "baseline"), f"there is no such variant; there are {shown_names}")
+    for variant in study.variants:
         try:
-            files.parse_job(edits.edited(found.source, variant.changes))
+            files.parse_job(edits.edited(study.source, variant.changes))
         except problems.JobFileError as error:
             place = ("spec", "variants", variant.name)
             where = place if place in document.places else ("spec", "matrix")

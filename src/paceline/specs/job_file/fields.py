@@ -180,21 +180,21 @@ def _url(schemes: tuple[str, ...], example: str) -> Callable[[object], str]:
 
     def check(value: object) -> str:
         result = _single_line("a URL")(value)
-        found = re.match(r"([a-z0-9+.-]+)://", result)
-        if found is None or found[1] not in schemes or " " in result or len(result) > 4096:
-            close = problems.did_you_mean(found[1], schemes) if found else ""
+        scheme = re.match(r"([a-z0-9+.-]+)://", result)
+        if scheme is None or scheme[1] not in schemes or " " in result or len(result) > 4096:
+            close = problems.did_you_mean(scheme[1], schemes) if scheme else ""
             raise wrong(f"{problems.shown(result)} is not {wanted}{close}")
         try:
             parts = urllib.parse.urlsplit(result)
         except ValueError as error:
             raise wrong(f"{problems.shown(result)} is not {wanted}") from error
-        if parts.password is not None or (parts.username is not None and found[1] in ("http", "https")):
+        if parts.password is not None or (parts.username is not None and scheme[1] in ("http", "https")):
             raise wrong(
                 "a job file is no place for a password; put it as PACELINE_CODE_PASSWORD into a Secret, and "
                 "name that in spec.secrets"
             )
         host = parts.netloc.rpartition("@")[2]
-        if host.startswith("-") or (not host and found[1] not in ("file", "hdfs")):
+        if host.startswith("-") or (not host and scheme[1] not in ("file", "hdfs")):
             raise wrong(f"{problems.shown(result)} names no server")
         return result
 

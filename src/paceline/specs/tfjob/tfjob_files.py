@@ -115,13 +115,21 @@ def convert_text(text: str | bytes, file: str) -> Conversion:
         raise problems.JobFileError([problems.at(file, lines, tag, (), message)], _RENDER_FIRST) from error
 
 
-def _converted(found: Sequence[_Object], file: str) -> Conversion:
-    tfjob = _the_tfjob(found, file)
-    told = next((each for each in found if each.kind == "ConfigMap" and each.name == tfjob.name), None)
-    faults = [fault for each in (tfjob, told) if each is not None for fault in each.document.faults]
+def _converted(manifests: Sequence[_Object], file: str) -> Conversion:
+    tfjob = _the_tfjob(manifests, file)
+    config_map = next(
+        (manifest for manifest in manifests if manifest.kind == "ConfigMap" and manifest.name == tfjob.name),
+        None,
+    )
+    faults = [
+        fault
+        for manifest in (tfjob, config_map)
+        if manifest is not None
+        for fault in manifest.document.faults
+    ]
     if faults:
         raise problems.JobFileError(dict.fromkeys(faults), None)
-    data = told.data.get("data") if told is not None else None
+    data = config_map.data.get("data") if config_map is not None else None
     reading = tfjob_readings.TFJobReader(copy.deepcopy(tfjob.data), data if isinstance(data, dict) else {})
     try:
         tfjob_shapes.check(tfjob.data)
@@ -129,16 +137,20 @@ def _converted(found: Sequence[_Object], file: str) -> Conversion:
     except Unreadable as error:
         raise tfjob.refusal(error.path, error.message, error.hint or None, is_key=error.is_key) from error
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        what = "the config map of its agents is not as Paceline renders it" if data else "it is damaged"
-        raise tfjob.refusal("", f"this TFJob cannot be read: {what}") from error
+        damage = "the config map of its agents is not as Paceline renders it" if data else "it is damaged"
+        raise tfjob.refusal("", f"this TFJob cannot be read: {damage}") from error
     try:
         job = files.parse_job(json.dumps(document, ensure_ascii=False), file=file)
     except problems.JobFileError as error:
         first = error.problems[0]
         raise tfjob.refusal(reading.source_of(first.path), first.message, None) from error
     spec = reading.placed(job.spec)
-    own = (tfjob, told) if reading.is_ours else (tfjob,)
-    others = [each for each in found if each not in own and not (reading.is_ours and _is_own(each, tfjob))]
+    sources = (tfjob, config_map) if reading.is_ours else (tfjob,)
+    others = [
+        manifest
+        for manifest in manifests
+        if manifest not in sources and not (reading.is_ours and _is_own(manifest, tfjob))
+    ]
     return Conversion(text=dumping.dump_job(spec), lost=(*reading.lost(), *map(_passed_over, others)))
 
 

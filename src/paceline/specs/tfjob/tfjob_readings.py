@@ -126,26 +126,26 @@ class TFJobReader:
             metadata.pop(key, None)
         if "namespace" in metadata:
             self._note("metadata.namespace", f"{metadata.pop('namespace')} (say it when you submit: -n)")
-        own = self._own_labels(metadata.get("labels") or {}, name, "")
+        user_labels = self._own_labels(metadata.get("labels") or {}, name, "")
         policy, replicas = spec.get("runPolicy") or {}, spec["tfReplicaSpecs"]
         for key in sorted(_OF_RUN_POLICY & spec.keys()):
             where = "which today's operator passes over: it belongs into spec.runPolicy"
             self._note(f"spec.{key}", f"{spec.pop(key)} ({where})")
         limit = policy.pop("backoffLimit", None)
         roles: dict[str, Fields] = {}
-        for each in tuple(replicas):
-            role = ROLES[each.lower()]
-            found = self._role(each, role, replicas, name, own)
-            if found is not None:
-                roles[role] = {**found, "restart": _given({**found["restart"], "limit": limit})}
+        for replica_type in tuple(replicas):
+            role = ROLES[replica_type.lower()]
+            role_fields = self._role(replica_type, role, replicas, name, user_labels)
+            if role_fields is not None:
+                roles[role] = {**role_fields, "restart": _given({**role_fields["restart"], "limit": limit})}
         if not roles:
             raise Unreadable("spec.tfReplicaSpecs", "there are no replicas in it")
         self._note_restarts(limit, roles.values())
-        ends = self._ends(policy, spec, sum(each["replicas"] for each in roles.values()))
+        ends = self._ends(policy, spec, sum(role_fields["replicas"] for role_fields in roles.values()))
         return {
             "apiVersion": job_specs.API_VERSION,
             "kind": job_specs.KIND,
-            "metadata": _given({"name": name, "labels": own}),
+            "metadata": _given({"name": name, "labels": user_labels}),
             "spec": _given({**self._common(roles), **ends, "roles": roles}),
         }
 
@@ -219,7 +219,7 @@ class TFJobReader:
         if clean_up == "None":
             self._note("spec.runPolicy.cleanPodPolicy", "None (what still runs ends with the job)")
         deadline = policy.pop("activeDeadlineSeconds", None)
-        kept = policy.pop("ttlSecondsAfterFinished", None)
+        ttl_seconds = policy.pop("ttlSecondsAfterFinished", None)
         scheduling = policy.get("schedulingPolicy") or {}
         for fields, key, as_always in (
             (scheduling, "minAvailable", replicas),
@@ -232,7 +232,7 @@ class TFJobReader:
             "success": "all-workers" if success == "AllWorkers" else "chief",
             "clean_up": _CLEAN_UPS.get(clean_up),
             "active_deadline": None if deadline is None else f"{deadline}s",
-            "ttl_after_finished": None if kept is None else f"{kept}s",
+            "ttl_after_finished": None if ttl_seconds is None else f"{ttl_seconds}s",
         }
 
     def _role(self, name: str, role: str, all_replicas: Fields, job: str, own: Fields) -> Fields | None:
@@ -314,25 +314,25 @@ class TFJobReader:
 
     def _environment(self, part: _Part) -> dict[str, str]:
         """Return the variables that have literal values, as a container on Kubernetes sees them."""
-        found: dict[str, str] = {}
+        environment: dict[str, str] = {}
         places: dict[str, str] = {}
-        for index, each in enumerate(part.container.get("env") or ()):
-            at, name = f"{part.container_at}.env[{index}]", each["name"]
+        for index, variable in enumerate(part.container.get("env") or ()):
+            at, name = f"{part.container_at}.env[{index}]", variable["name"]
             if name in places:
                 self._note(places.pop(name), f"{name} is said again after it, and that holds")
-                found.pop(name, None)
-            if "valueFrom" in each:
+                environment.pop(name, None)
+            if "valueFrom" in variable:
                 self._note(at, f"{name} has its value from elsewhere (valueFrom)")
-                each.clear()
+                variable.clear()
             elif not _VARIABLE.fullmatch(name):
                 self._note(at, f"{name} is no name for a variable in a job file")
-                each.clear()
+                variable.clear()
             else:
                 places[name] = at
-                value = each.pop("value", None)
-                found[name] = self._expanded(f"{at}.value", "" if value is None else value, found)
-                del each["name"]
-        return found
+                value = variable.pop("value", None)
+                environment[name] = self._expanded(f"{at}.value", "" if value is None else value, environment)
+                del variable["name"]
+        return environment
 
     def _said(self, path: str, text: str, values: Mapping[str, str]) -> str:
         """Return a word of a command as a job file writes it."""
@@ -349,20 +349,20 @@ class TFJobReader:
 
     def _pod(self, part: _Part) -> Fields:
         """Return the settings of a role's pod that a job file has once for all roles."""
-        pod, container, own = part.pod, part.container, pods.OWN_VOLUMES if part.is_ours else ()
+        pod, container, own_volumes = part.pod, part.container, pods.OWN_VOLUMES if part.is_ours else ()
         security = _security(pod.get("securityContext") or {}) if part.is_ours else None
         if part.is_ours:
             for key in _OWN_FIELDS:
                 pod.pop(key, None)
             container.pop("securityContext", None)
-            for each in pod.get("initContainers") or ():
-                if each.get("name") in (pods.AGENT_CONTAINER, pods.CODE_CONTAINER):
-                    each.clear()
-        known = [{"name": tfjobs.PORT, "containerPort": services.PORT}]
+            for init_container in pod.get("initContainers") or ():
+                if init_container.get("name") in (pods.AGENT_CONTAINER, pods.CODE_CONTAINER):
+                    init_container.clear()
+        own_ports = [{"name": tfjobs.PORT, "containerPort": services.PORT}]
         if part.is_ours:
-            known.append({"name": pods.METRICS, "containerPort": config_maps.METRICS_PORT})
+            own_ports.append({"name": pods.METRICS, "containerPort": config_maps.METRICS_PORT})
         for port in container.get("ports") or ():
-            if {"protocol": "TCP", **port} in [{"protocol": "TCP", **each} for each in known]:
+            if {"protocol": "TCP", **port} in [{"protocol": "TCP", **own_port} for own_port in own_ports]:
                 port.clear()
         grace, slack = pod.pop("terminationGracePeriodSeconds", None), pods.SLACK_SECONDS
         code, working_dir = self._code(part), container.pop("workingDir", None)
@@ -374,9 +374,11 @@ class TFJobReader:
             "termination_grace": None if grace is None else f"{grace - (slack if part.is_ours else 0)}s",
             "secrets": self._secrets(part),
             "security": security,
-            "volumes": tfjob_volumes.taken(pod, container, own, (part.pod_at, part.container_at), self._note),
+            "volumes": tfjob_volumes.taken(
+                pod, container, own_volumes, (part.pod_at, part.container_at), self._note
+            ),
             "node_selector": pod.pop("nodeSelector", None),
-            "tolerations": [_toleration(each) for each in pod.pop("tolerations", None) or ()],
+            "tolerations": [_toleration(toleration) for toleration in pod.pop("tolerations", None) or ()],
         }
 
     def _code(self, part: _Part) -> Fields | None:
@@ -408,37 +410,37 @@ class TFJobReader:
         if not shared:
             return {}
         _, first = shared[0]
-        for part, each in shared[1:]:
+        for part, settings in shared[1:]:
             for key, path in _COMMON.items():
-                if each[key] != first[key]:
+                if settings[key] != first[key]:
                     at = path.format(pod=part.pod_at, container=part.container_at)
-                    said = repr(each[key]) if each[key] else "nothing is said here"
+                    said = repr(settings[key]) if settings[key] else "nothing is said here"
                     common = f"all roles have {first[key]!r}" if first[key] else "no role has one"
                     self._note(at, f"{said} ({common})")
         training = [role.pop("_training", None) for role in roles.values()]
         placement = {key: first[key] for key in ("node_selector", "tolerations")}
         return {
             **{key: first[key] for key in _ALIKE},
-            "secrets": list(dict.fromkeys(name for _, each in shared for name in each["secrets"])),
+            "secrets": list(dict.fromkeys(name for _, settings in shared for name in settings["secrets"])),
             "volumes": self._all_volumes(shared),
             "placement": _given(placement),
             "training": training[0],
         }
 
     def _all_volumes(self, shared: list[tuple[_Part, Fields]]) -> list[Fields]:
-        found: Fields = {}
-        for part, each in shared:
-            for name, volume in each["volumes"].items():
-                if found.setdefault(name, volume) != volume:
+        volumes: Fields = {}
+        for part, settings in shared:
+            for name, volume in settings["volumes"].items():
+                if volumes.setdefault(name, volume) != volume:
                     for at in (f"{part.pod_at}.volumes", f"{part.container_at}.volumeMounts"):
-                        self._note(at, f"{name} is {volume} (all roles have {found[name]})")
-        secrets = dict.fromkeys(name for _, each in shared for name in each["secrets"])
-        for part, each in shared:
-            for what, more in (("volume", found), ("secret", secrets)):
-                gained = [name for name in more if name not in each[f"{what}s"]]
+                        self._note(at, f"{name} is {volume} (all roles have {volumes[name]})")
+        secrets = dict.fromkeys(name for _, settings in shared for name in settings["secrets"])
+        for part, settings in shared:
+            for kind, more in (("volume", volumes), ("secret", secrets)):
+                gained = [name for name in more if name not in settings[f"{kind}s"]]
                 if gained:
-                    self._note(part.at, f"{what} {', '.join(gained)} of the other roles as well")
-        return list(found.values())
+                    self._note(part.at, f"{kind} {', '.join(gained)} of the other roles as well")
+        return list(volumes.values())
 
 
 def _part(role: str, at: str, replicas: Fields) -> _Part:

@@ -29,26 +29,26 @@ def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str
     is_guaranteed = all(map(_is_guaranteed, (*pod["containers"], *(pod.get("initContainers") or ()))))
     asked = {key: requests.pop(key, None) for key in _KNOWN}
     limited = {key: limits.pop(key, None) for key in _KNOWN}
-    wanted = {key: asked[key] if limited[key] is None else limited[key] for key in _KNOWN}
-    cpu, memory = wanted["cpu"], wanted["memory"]
+    effective_limits = {key: asked[key] if limited[key] is None else limited[key] for key in _KNOWN}
+    cpu, memory = effective_limits["cpu"], effective_limits["memory"]
     is_whole = cpu is not None and quantities.parse_quantity(cpu) % 1 == 0
     # A pod gets exclusive cores only if the requests of every container equal its limits.
     is_exclusive = is_whole and is_guaranteed
     # This is the rule of `RoleSpec.requested_millicores`.
     millicores = 0 if cpu is None else round(quantities.parse_quantity(cpu) * 1000)
     shared = {"cpu": f"{millicores - 1}m"} if millicores > 1 else {}
-    requested = wanted if is_exclusive else {**wanted, **shared}
+    requested = effective_limits if is_exclusive else {**effective_limits, **shared}
     for key, given in asked.items():
         if given is not None and limited[key] is None:
             note(f"{at}.requests.{key}", f"{given} (it becomes the limit as well)")
         # For a fraction of a core, a request of one millicore less is equivalent: it is never exclusive.
-        alike = (requested[key],) if is_whole else (requested[key], wanted[key])
-        if not any(_same(given, each) for each in alike):
+        alike = (requested[key],) if is_whole else (requested[key], effective_limits[key])
+        if not any(_same(given, quantity) for quantity in alike):
             note(f"{at}.requests.{key}", f"{given} ({requested[key]} is requested)")
     return {
         "cpu": cpu,
         "memory": memory,
-        "gpu": int(quantities.parse_quantity(wanted[pods.GPU] or 0)),
+        "gpu": int(quantities.parse_quantity(effective_limits[pods.GPU] or 0)),
         "cpu_policy": "exclusive" if is_exclusive else None,
     }
 

@@ -31,8 +31,8 @@ def taken(
     """
     pod_at, container_at = at
     listed = pod.get("volumes") or ()
-    places = {each["name"]: (f"{pod_at}.volumes[{index}]", each) for index, each in enumerate(listed)}
-    found: Fields = {}
+    places = {volume["name"]: (f"{pod_at}.volumes[{index}]", volume) for index, volume in enumerate(listed)}
+    mounted_volumes: Fields = {}
     for name in places.keys() & set(own):
         places[name][1].clear()
     for index, mount in enumerate(container.get("volumeMounts") or ()):
@@ -40,19 +40,19 @@ def taken(
         volume_at, volume = places.get(name, (mount_at, {}))
         if name in own:
             mount.clear()
-        elif name in found:
+        elif name in mounted_volumes:
             note(mount_at, f"volume {name} is mounted a second time, at {mount.get('mountPath')}")
             mount.clear()
         elif source := _source(volume):
             mount.pop("name")
             path, read_only = mount.pop("mountPath"), bool(mount.pop("readOnly", None))
-            found[name] = {"name": name, "mount_path": path, "read_only": read_only, **source}
+            mounted_volumes[name] = {"name": name, "mount_path": path, "read_only": read_only, **source}
         else:
             note(volume_at, f"volume {name} is of kind {', '.join(sorted(volume.keys() - {'name'}))}")
             note(mount_at, f"volume {name}, at {mount.get('mountPath')}")
             volume.clear()
             mount.clear()
-    return found
+    return mounted_volumes
 
 
 def _source(volume: Fields) -> Fields:

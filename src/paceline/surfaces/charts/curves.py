@@ -47,11 +47,11 @@ def curve(
         marks: the indices of marked values, by the names of the marks.
         shown: formats a result.
     """
-    most = max(level, *(min(each.high, _MOST_TIMES * each.middle) for each in places))
+    most = max(level, *(min(point.high, _MOST_TIMES * point.middle) for point in places))
     at = [place + 0.5 for place in range(len(places))]
     shapes: list[Shape] = [
         Area(
-            points=[(x, each.low, each.high) for x, each in zip(at, places, strict=True)],
+            points=[(x, point.low, point.high) for x, point in zip(at, places, strict=True)],
             style="tint-sky", key=LIKELY,
         ),
         Polyline(
@@ -65,17 +65,17 @@ def curve(
             Polyline(points=[(x, 0.0), (x, up_scale.high)], style=_MARKS.get(mark, _MARK), key=mark)
         )
     shapes.append(
-        Polyline(points=[(x, each.middle) for x, each in zip(at, places, strict=True)], style="tint-ink")
+        Polyline(points=[(x, point.middle) for x, point in zip(at, places, strict=True)], style="tint-ink")
     )
-    kinds = dict.fromkeys(each.kind for each in places)
+    kinds = dict.fromkeys(point.kind for point in places)
     for kind, tint in zip(kinds, itertools.cycle(_TINTS), strict=False):
-        own = [(x, each) for x, each in zip(at, places, strict=True) if each.kind == kind]
+        dots = [(x, point) for x, point in zip(at, places, strict=True) if point.kind == kind]
         shapes.append(
             Dots(
-                points=[(x, each.middle) for x, each in own],
+                points=[(x, point.middle) for x, point in dots],
                 said=[
-                    f"{each.label}: {shown(each.middle)} ({shown(each.low)} to {shown(each.high)})"
-                    for _, each in own
+                    f"{point.label}: {shown(point.middle)} ({shown(point.low)} to {shown(point.high)})"
+                    for _, point in dots
                 ],
                 style=f"tint-{tint}",
                 key=kind,
@@ -84,7 +84,7 @@ def curve(
         )
     return drawings.chart(
         name,
-        scales.places([each.label for each in places], across),
+        scales.places([point.label for point in places], across),
         up_scale,
         shapes,
         width=drawings.MIDDLE,

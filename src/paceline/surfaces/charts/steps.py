@@ -139,14 +139,14 @@ def _rows(amounts: _Amounts, variables: Sequence[str], styles: Mapping[str, str]
 def splits(recording: Recording) -> Splits | None:
     """Return the mean step's split for the trainers with the longest steps; None if no step was traced."""
     shares = trace_summaries.shares(recording.traces)
-    known = [
+    means = [
         (trace.trainer, mean)
         for trace in recording.traces
         if (mean := trace_summaries.mean_split(trace)) is not None
     ]
     if shares is None:
         return None
-    longest = sorted(known, key=lambda pair: -pair[1].total_microseconds)[:MOST_ROWS]
+    longest = sorted(means, key=lambda pair: -pair[1].total_microseconds)[:MOST_ROWS]
     top = longest[0][1].total_microseconds
     rows = []
     for trainer, mean in sorted(longest, key=lambda pair: ReplicaId.parse(pair[0])):
@@ -161,4 +161,4 @@ def splits(recording: Recording) -> Splits | None:
                 top,
             )
         )
-    return Splits(rows=tuple(rows), left_out=len(known) - len(rows), shares=shares)
+    return Splits(rows=tuple(rows), left_out=len(means) - len(rows), shares=shares)

@@ -289,8 +289,8 @@ class Demo:
         paths = self._paths
         result = json.loads(paths.result.read_text(encoding="utf-8"))
         self._say("")
-        for what, value in lines(result):
-            self._say(f"{what:<22}{value}")
+        for label, value in lines(result):
+            self._say(f"{label:<22}{value}")
         for note in result["notes"]:
             self._say(f"not measured: {note}")
         self._say(f"\nDone in {result['seconds']:.0f} s.")
@@ -303,8 +303,8 @@ class Demo:
             ("try more changes", self._shown("tune", str(paths.job), "--trials", "8")),
             ("a job of your own", "paceline init --example clicks my-clicks"),
         )
-        for what, command in commands:
-            self._say(f"  {what:<22}{command}")
+        for label, command in commands:
+            self._say(f"  {label:<22}{command}")
 
     def _shown(self, verb: str, *arguments: str) -> str:
         """Return a Paceline command line as a user types it."""

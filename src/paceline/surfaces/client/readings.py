@@ -153,28 +153,28 @@ def probe(document: Document) -> Probe:
         share=document["lost_share"],
         elasticities=tuple(
             Elasticity(
-                part=_part(each),
-                value=float(each["elasticity"]),
-                low=float(each["low"]),
-                high=float(each["high"]),
-                cuts=int(each["cuts"]),
-                at_limit=bool(each["at_limit"]),
+                part=_part(part),
+                value=float(part["elasticity"]),
+                low=float(part["low"]),
+                high=float(part["high"]),
+                cuts=int(part["cuts"]),
+                at_limit=bool(part["at_limit"]),
             )
-            for each in document["parts"]
+            for part in document["parts"]
         ),
         cuts=tuple(
             Cut(
-                part=_part(each),
-                since=_known(each["since"]),
-                until=_known(each["until"]),
-                factor=float(each["factor"]),
-                rate=float(each["rate"]),
-                before=float(each["before"]),
-                after=float(each["after"]),
-                felt=None if each["felt"] is None else tuple(map(str, each["felt"])),
-                at_limit=None if each["at_limit"] is None else tuple(map(str, each["at_limit"])),
+                part=_part(cut),
+                since=_known(cut["since"]),
+                until=_known(cut["until"]),
+                factor=float(cut["factor"]),
+                rate=float(cut["rate"]),
+                before=float(cut["before"]),
+                after=float(cut["after"]),
+                felt=None if cut["felt"] is None else tuple(map(str, cut["felt"])),
+                at_limit=None if cut["at_limit"] is None else tuple(map(str, cut["at_limit"])),
             )
-            for each in document["cuts"]
+            for cut in document["cuts"]
         ),
     )
 

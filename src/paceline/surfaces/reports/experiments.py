@@ -83,21 +83,21 @@ def _speeds(experiment: Experiment) -> ReportFigure | None:
         ]
         for variant in experiment.variants
     }
-    if not any(speed for own in speeds.values() for speed in own):
+    if not any(speed for variant_speeds in speeds.values() for speed in variant_speeds):
         return None
     title = "Examples per second of each run"
     across = scales.up_to(
-        max(speed for own in speeds.values() for speed in own),
+        max(speed for variant_speeds in speeds.values() for speed in variant_speeds),
         "Examples per second, all trainers together",
         shown=scales.whole,
     )
     shapes: list[Shape] = [
         Dots(
-            points=[(speed, row + 0.5) for speed in own],
+            points=[(speed, row + 0.5) for speed in variant_speeds],
             style="tint-blue faint",
-            said=[f"{name}: {texts.whole(speed)}" for speed in own],
+            said=[f"{name}: {texts.whole(speed)}" for speed in variant_speeds],
         )
-        for row, (name, own) in enumerate(speeds.items())
+        for row, (name, variant_speeds) in enumerate(speeds.items())
     ]
     base = speeds[experiment.baseline]
     if base:

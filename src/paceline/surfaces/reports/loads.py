@@ -126,7 +126,7 @@ def waits(summary: RunOutcome) -> ReportFigure | None:
     caption = captions.waits(summary)
     if len(shown) < len(trainers):
         caption += f" Shown are the {len(shown)} of {len(trainers)} trainers that waited most."
-    found = Bars(
+    trainer_bars = Bars(
         name="Parts of the training time",
         of="Trainer",
         total="Waiting",
@@ -137,4 +137,6 @@ def waits(summary: RunOutcome) -> ReportFigure | None:
             LegendKey(shape="box", style="tint-blue", text=_WORKING),
         ),
     )
-    return ReportFigure(name="waits", title="What a step's time goes into", bars=(found,), caption=caption)
+    return ReportFigure(
+        name="waits", title="What a step's time goes into", bars=(trainer_bars,), caption=caption
+    )

@@ -62,7 +62,7 @@ def _plots(found: evidence.ReportEvidence) -> tuple[list[ReportFigure], list[str
     recording, summary = found.recording, found.summary
     measured = plots.GriddedRun.of(recording, summary)
     end = recording.run.finished_at if recording.run.finished_at is not None else recording.at
-    made: list[tuple[str, ReportFigure | None]] = [
+    figures: list[tuple[str, ReportFigure | None]] = [
         ("waiting for input", loads.waits(summary)),
         ("CPU", plots.cpu(measured) if measured else None),
         ("memory", plots.memory(measured) if measured else None),
@@ -70,17 +70,17 @@ def _plots(found: evidence.ReportEvidence) -> tuple[list[ReportFigure], list[str
         ("quality (no evaluation)", loads.quality(summary, recording.evaluations, found.best_auc)),
     ]
     if len(summary.servers) > 1:
-        made.insert(0, ("the load of the PS", loads.imbalance(summary)))
+        figures.insert(0, ("the load of the PS", loads.imbalance(summary)))
     throughput = plots.throughput(measured) if measured else None
-    made.insert(0, ("throughput", throughput))
+    figures.insert(0, ("throughput", throughput))
     # Two narrow plots make a row; plots in the same row should have about the same height.
-    made.insert(
+    figures.insert(
         3 if throughput and throughput.wide else 1, ("loss", plots.loss(measured) if measured else None)
     )
-    is_even = sum(plot is not None and not plot.wide for _, plot in made) % 2 == 0
-    made.append(("starts and exits", timelines.timeline(recording, end, wide=is_even)))
-    drawn = [plot for _, plot in made if plot is not None]
-    return drawn, [name for name, plot in made if plot is None]
+    is_even = sum(plot is not None and not plot.wide for _, plot in figures) % 2 == 0
+    figures.append(("starts and exits", timelines.timeline(recording, end, wide=is_even)))
+    drawn = [plot for _, plot in figures if plot is not None]
+    return drawn, [name for name, plot in figures if plot is None]
 
 
 def _tiles(found: evidence.ReportEvidence) -> list[Tile]:

@@ -64,17 +64,17 @@ def timeline(recording: Recording, end: float, *, wide: bool = False) -> ReportF
         end: the end of the time line for replicas that are still running (Unix seconds).
         wide: whether the figure fills the whole width of the page.
     """
-    found = lives(recording.events)
-    if not found:
+    replica_lives = lives(recording.events)
+    if not replica_lives:
         return None
     title = "Time line"
-    start = recording.run.started_at if recording.run.started_at is not None else found[0].since
-    start = min(start, found[0].since)
-    end = max(end, *(life.until or life.since for life in found))
-    shown = rows(recording.replicas, found)
-    chart = _chart(recording, found, shown, start, end, drawings.WIDE if wide else drawings.WIDTH)
+    start = recording.run.started_at if recording.run.started_at is not None else replica_lives[0].since
+    start = min(start, replica_lives[0].since)
+    end = max(end, *(life.until or life.since for life in replica_lives))
+    shown = rows(recording.replicas, replica_lives)
+    chart = _chart(recording, replica_lives, shown, start, end, drawings.WIDE if wide else drawings.WIDTH)
     return ReportFigure(
-        name="timeline", title=title, charts=(chart,), caption=_caption(recording, found), wide=wide
+        name="timeline", title=title, charts=(chart,), caption=_caption(recording, replica_lives), wide=wide
     )
 
 

@@ -57,30 +57,30 @@ def document(tuning: Tuning, found: Explanation) -> dict[str, Any]:
     return documents.document("TuningSummary", {"name": tuning.name, "primary_cause": primary, **body})
 
 
-def _tiles(told: SearchSummary, found: Explanation) -> Iterator[Tile]:
-    if told.factor is None or told.factor_low is None or told.factor_high is None:
+def _tiles(summary: SearchSummary, explanation: Explanation) -> Iterator[Tile]:
+    if summary.factor is None or summary.factor_low is None or summary.factor_high is None:
         yield Tile(name="Gain", value="none", detail="nothing was better than the job as it came")
     else:
-        often = "once" if told.pairs == 1 else f"{told.pairs} times"
-        how = f"run in turn, {often}" if told.pairs else "from one run of each"
+        often = "once" if summary.pairs == 1 else f"{summary.pairs} times"
+        how = f"run in turn, {often}" if summary.pairs else "from one run of each"
         yield Tile(
             name="Times as good",
-            value=f"{told.factor:.1f}",
-            detail=f"{told.factor_low:.1f} to {told.factor_high:.1f}, {how}",
+            value=f"{summary.factor:.1f}",
+            detail=f"{summary.factor_low:.1f} to {summary.factor_high:.1f}, {how}",
         )
     yield Tile(
         name="Examples/s",
-        value=texts.number(told.examples_per_second_after),
-        detail=f"{texts.number(told.examples_per_second_before)} before",
+        value=texts.number(summary.examples_per_second_after),
+        detail=f"{texts.number(summary.examples_per_second_before)} before",
     )
-    examples = "" if told.auc_examples is None else f", after {texts.whole(told.auc_examples)} examples"
+    examples = "" if summary.auc_examples is None else f", after {texts.whole(summary.auc_examples)} examples"
     yield Tile(
         name="AUC",
-        value=texts.quality(told.auc_after),
-        detail=f"{texts.quality(told.auc_before)} before{examples}",
+        value=texts.quality(summary.auc_after),
+        detail=f"{texts.quality(summary.auc_before)} before{examples}",
     )
-    yield Tile(name="Trials", value=str(told.trials), detail=f"{told.kept} with changes that stay")
-    yield Tile(name="Primary cause", value=found.causes[0].name if found.causes else "none")
+    yield Tile(name="Trials", value=str(summary.trials), detail=f"{summary.kept} with changes that stay")
+    yield Tile(name="Primary cause", value=explanation.causes[0].name if explanation.causes else "none")
 
 
 def _row(trial: Trial) -> dict[str, str]:
@@ -107,13 +107,13 @@ def _computed(trial: Trial) -> Iterator[str]:
 def _speeds(tuning: Tuning) -> ReportFigure:
     """Return a chart of each trial's speed, and whether its changes were kept."""
     trials = tuning.finished
-    speeds = [each.outcome.speed if each.outcome else 0.0 for each in trials]
+    speeds = [trial.outcome.speed if trial.outcome else 0.0 for trial in trials]
     longest = max(speeds, default=0.0)
     rows = [
         bars.row(_label(trial), [(_UNDONE if trial.is_undone else _STAYS, "examples/s", speed)], longest)
         for trial, speed in zip(trials, speeds, strict=True)
     ]
-    found = Bars(
+    speed_bars = Bars(
         name="Examples per second, all trainers together",
         of="Trial",
         total="Examples/s",
@@ -126,7 +126,7 @@ def _speeds(tuning: Tuning) -> ReportFigure:
     )
     caption = "Each trial has the changes of those before it that stayed, and its own."
     title = "Examples per second of each trial"
-    return ReportFigure(name="trials", title=title, bars=(found,), caption=caption, wide=True)
+    return ReportFigure(name="trials", title=title, bars=(speed_bars,), caption=caption, wide=True)
 
 
 _STAYS, _UNDONE = "tint-green", "tint-muted"

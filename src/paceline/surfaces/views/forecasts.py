@@ -114,19 +114,21 @@ def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None
     columns = (
         Column(header="value", cells=values, right=True),
         Column(
-            header="examples/s", cells=[f"{each.then_examples_per_second:,.0f}" for each in found], right=True
+            header="examples/s",
+            cells=[f"{forecast.then_examples_per_second:,.0f}" for forecast in found],
+            right=True,
         ),
         Column(
             header="of now",
-            cells=[cells.interval(each.times, each.low, each.high) for each in found],
+            cells=[cells.interval(forecast.times, forecast.low, forecast.high) for forecast in found],
         ),
         Column(
             header="core-h, 1M",
-            cells=[_cost(each.then_core_hours) for each in found],
+            cells=[_cost(forecast.then_core_hours) for forecast in found],
             right=True,
             drop=1,
         ),
-        Column(header="binds", cells=[_binds(each.then) for each in found], shrink_to=12),
+        Column(header="binds", cells=[_binds(forecast.then) for forecast in found], shrink_to=12),
         Column(header="", cells=["<- knee" if place == knee else "" for place in range(len(found))]),
     )
     note = Text(f"Beyond the knee nothing is {forecasts.WORTH:g} times as fast.")

@@ -126,7 +126,7 @@ def _scaled(scale: Autoscale) -> str:
 def _roles(spec: JobSpec, width: int | None) -> Text:
     roles = spec.roles
     Column = tables.Column
-    own = [shlex.join(role.command) if role.command else "" for role in roles]
+    commands = [shlex.join(role.command) if role.command else "" for role in roles]
     columns = [
         Column(
             header="ROLE",
@@ -143,8 +143,10 @@ def _roles(spec: JobSpec, width: int | None) -> Text:
         Column(header="THREADS", cells=[str(role.threads or "auto") for role in roles], right=True),
         Column(header="RESTART", cells=[f"{r.restart.when} ≤{r.restart.limit}" for r in roles], drop=1),
     ]
-    if any(own):
-        columns.append(Column(header="OWN COMMAND", cells=[cells.clean(text) for text in own], shrink_to=12))
+    if any(commands):
+        columns.append(
+            Column(header="OWN COMMAND", cells=[cells.clean(text) for text in commands], shrink_to=12)
+        )
     return tables.fit(columns, width).text
 
 

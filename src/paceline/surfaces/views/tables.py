@@ -56,18 +56,18 @@ class Fitted:
 
 def fit(columns: Sequence[Column], width: int | None) -> Fitted:
     """Return a table of the columns that fits a width; None means unlimited."""
-    kept = list(columns)
-    widths = [column.natural_width for column in kept]
-    while width is not None and sum(_smallest(kept)) + GAP * (len(kept) - 1) > width:
-        candidates = [column for column in kept if column.drop]
+    shown_columns = list(columns)
+    widths = [column.natural_width for column in shown_columns]
+    while width is not None and sum(_smallest(shown_columns)) + GAP * (len(shown_columns) - 1) > width:
+        candidates = [column for column in shown_columns if column.drop]
         if not candidates:
             break
-        kept.remove(max(candidates, key=lambda column: column.drop))
-        widths = [column.natural_width for column in kept]
+        shown_columns.remove(max(candidates, key=lambda column: column.drop))
+        widths = [column.natural_width for column in shown_columns]
     if width is not None:
-        widths = _shrunk(kept, widths, width)
-    dropped = tuple(column.header for column in columns if column not in kept)
-    return Fitted(_drawn(kept, widths), dropped)
+        widths = _shrunk(shown_columns, widths, width)
+    dropped = tuple(column.header for column in columns if column not in shown_columns)
+    return Fitted(_drawn(shown_columns, widths), dropped)
 
 
 def _smallest(columns: Sequence[Column]) -> list[int]:

@@ -109,23 +109,23 @@ def application(
     """
     described = _described()
     # FastAPI's documentation pages would load scripts from other sites.
-    made = FastAPI(
+    web_application = FastAPI(
         title=_TITLE, docs_url=None, redoc_url=None, openapi_url=f"{PREFIX}/openapi.json", lifespan=_living
     )
-    made.openapi = lambda: described.schema  # type: ignore[method-assign]
-    made.state.queries = described.queries
-    made.state.site = site
-    made.state.feeds = Feeds()
-    made.state.advisor = Advisor(clock)
-    made.state.tasks = set()
-    made.state.clock = clock
-    made.state.guesses = Guesses(RateLimiter(guards.WRONG_RATE, guards.WRONG_BURST, clock))
-    made.state.tickets = Tickets(lambda: site.store, lambda: site.clock(), clock)
-    made.state.job_files = job_files or JobFiles()
-    refuse = problems.handle(made, sessions.of_problem)
-    made.router.routes.extend(_routes())
-    made.mount("/static", StaticFiles(directory=rendering.STATIC))
-    made.add_middleware(
+    web_application.openapi = lambda: described.schema  # type: ignore[method-assign]
+    web_application.state.queries = described.queries
+    web_application.state.site = site
+    web_application.state.feeds = Feeds()
+    web_application.state.advisor = Advisor(clock)
+    web_application.state.tasks = set()
+    web_application.state.clock = clock
+    web_application.state.guesses = Guesses(RateLimiter(guards.WRONG_RATE, guards.WRONG_BURST, clock))
+    web_application.state.tickets = Tickets(lambda: site.store, lambda: site.clock(), clock)
+    web_application.state.job_files = job_files or JobFiles()
+    refuse = problems.handle(web_application, sessions.of_problem)
+    web_application.router.routes.extend(_routes())
+    web_application.mount("/static", StaticFiles(directory=rendering.STATIC))
+    web_application.add_middleware(
         RequestGuard,
         hosts=None if hosts is None else frozenset(hosts),
         rates=RateLimiter(guards.RATE, guards.BURST, clock),
@@ -133,8 +133,8 @@ def application(
         refuse=refuse,
     )
     # The middleware added last runs first: the guard sees paths without the namespace prefix.
-    made.add_middleware(Namespaces)
-    return made
+    web_application.add_middleware(Namespaces)
+    return web_application
 
 
 @contextlib.asynccontextmanager

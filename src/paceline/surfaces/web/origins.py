@@ -57,14 +57,14 @@ class Proxies:
                 request. From the right, the first address that is no proxy of ours is the origin: any client
                 may have written what is to its left.
         """
-        found = peer
-        for each in reversed(forwarded.split(",")):
-            if not self.include(found):
+        origin = peer
+        for hop in reversed(forwarded.split(",")):
+            if not self.include(origin):
                 break
-            address = each.strip()
+            address = hop.strip()
             try:
                 ipaddress.ip_address(address)
             except ValueError:
                 break
-            found = address
-        return found
+            origin = address
+        return origin

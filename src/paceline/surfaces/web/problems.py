@@ -131,7 +131,9 @@ def _of_any(request: Request, error: Exception) -> RequestRefused:
 
 
 def _of_ours(error: PacelineError) -> RequestRefused:
-    status = next((each for kind, each in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT)
+    status = next(
+        (http_status for kind, http_status in _STATUSES if isinstance(error, kind)), HTTPStatus.CONFLICT
+    )
     if isinstance(error, ClusterError):
         status = _of_cluster(error)
     is_down = status is HTTPStatus.SERVICE_UNAVAILABLE
@@ -141,20 +143,22 @@ def _of_ours(error: PacelineError) -> RequestRefused:
     if isinstance(error, JobFileError):
         errors = [
             {
-                "path": each.path,
-                "message": each.message,
-                "line": each.position.line,
-                "column": each.position.column,
-                "excerpt": each.excerpt,
+                "path": problem.path,
+                "message": problem.message,
+                "line": problem.position.line,
+                "column": problem.position.column,
+                "excerpt": problem.excerpt,
             }
-            for each in error.problems
+            for problem in error.problems
         ]
     if isinstance(error, Findings):
-        findings = [documents.plain(each) for each in error.findings]
-    known = next(kind.__name__ for kind in type(error).__mro__ if kind.__module__ == PacelineError.__module__)
+        findings = [documents.plain(finding) for finding in error.findings]
+    error_name = next(
+        kind.__name__ for kind in type(error).__mro__ if kind.__module__ == PacelineError.__module__
+    )
     return RequestRefused(
         status, error.message, headers={"Retry-After": "5"} if is_down else None, hint=error.hint,
-        errors=errors, findings=findings, type=ERROR_TYPE + known,
+        errors=errors, findings=findings, type=ERROR_TYPE + error_name,
     )  # fmt: skip
 
 

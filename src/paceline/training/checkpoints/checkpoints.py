@@ -135,19 +135,21 @@ class Checkpoints:
         checksums.check(checkpoint)
         try:
             reader = tf.train.load_checkpoint(checkpoint)
-            found = restores.stored(self._contents.parameters, reader.get_variable_to_shape_map(), checkpoint)
+            stored_names = restores.stored(
+                self._contents.parameters, reader.get_variable_to_shape_map(), checkpoint
+            )
         except (tf.errors.OpError, ValueError) as error:
             raise errors.DamagedError(f"{checkpoint} cannot be read: {errors.reason(error)}") from error
         try:
             with session.graph.as_default():
                 if self._contents.queue is not None:
                     self._contents.queue.restore(session, reader)
-                if restores.are_in_order(found):
+                if restores.are_in_order(stored_names):
                     gathered = self._is_gathered(session, checkpoint)
                     self._contents.saver.restore(session, checkpoint, gathered=gathered)
                 else:
                     _log.info("%s has its rows in another order: putting them in this one", checkpoint)
-                    restores.reorder(session, reader, found)
+                    restores.reorder(session, reader, stored_names)
                     self._contents.step.load(reader.get_tensor(self._contents.step.op.name), session)
                 session.run(self._contents.renewed)
         # The files may also disappear while they are read: the chief keeps only the newest checkpoints.

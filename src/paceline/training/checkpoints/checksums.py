@@ -107,18 +107,19 @@ def check(prefix: str) -> None:
     except (ValueError, tf.errors.OpError) as error:
         raise errors.DamagedError(f"{prefix}{SUFFIX} cannot be used: {error}") from error
     paths = [f"{folder}/{name}" for name in expected]
-    for path, each in zip(paths, expected.values(), strict=True):
-        _check_size(path, each.bytes)
+    for path, checksum in zip(paths, expected.values(), strict=True):
+        _check_size(path, checksum.bytes)
     try:
-        found = measure(paths)
+        measured = measure(paths)
     except (tf.errors.PermissionDeniedError, tf.errors.UnavailableError) as error:
         raise errors.CheckpointError(f"{prefix} cannot be reached: {error.message}") from error
     except tf.errors.OpError as error:
         raise errors.DamagedError(f"{prefix} cannot be read: {error.message}") from error
-    for name, each in expected.items():
-        if found[name] != each:
+    for name, checksum in expected.items():
+        if measured[name] != checksum:
             raise errors.DamagedError(
-                f"{folder}/{name} has the CRC-32 {found[name].crc32:08x}, but {each.crc32:08x} was written"
+                f"{folder}/{name} has the CRC-32 {measured[name].crc32:08x}, "
+                f"but {checksum.crc32:08x} was written"
             )
 
 

@@ -30,20 +30,20 @@ def stored(
     Raises:
         CheckpointError: the checkpoint lacks a variable, or has it in another shape.
     """
-    found = {}
+    stored_names = {}
     for parameter in every:
         variable = parameter.shard.variable
         for slot in parameter.saved:
-            own, plain = parameters.stored_name(parameter.shard, slot), variable.name + slot
+            expected_name, plain = parameters.stored_name(parameter.shard, slot), variable.name + slot
             orders = [name for name in shapes if name == plain or _order(plain, name) is not None]
             if not orders:
                 raise unfit(checkpoint, f"it has no variable {plain!r}")
-            name = own if own in orders else orders[0]
+            name = expected_name if expected_name in orders else orders[0]
             if tuple(shapes[name]) != variable.shape:
                 there, here = list(shapes[name]), list(variable.shape)
                 raise unfit(checkpoint, f"its {plain!r} has the shape {there}, the model's has {here}")
-            found[parameter, slot] = name
-    return found
+            stored_names[parameter, slot] = name
+    return stored_names
 
 
 def are_in_order(found: Stored) -> bool:

@@ -32,18 +32,18 @@ def cut(graph: Any, wanted: Sequence[Any], ends: Container[str]) -> Fragment:
 
     The fragment may run on any device. It keeps no control dependencies.
     """
-    kept: set[str] = set()
+    operation_names: set[str] = set()
     reached: dict[str, None] = {}
     ahead = list(wanted)
     while ahead:
         tensor = ahead.pop()
         if tensor.name in ends:
             reached[tensor.name] = None
-        elif tensor.op.name not in kept:
-            kept.add(tensor.op.name)
+        elif tensor.op.name not in operation_names:
+            operation_names.add(tensor.op.name)
             ahead += tensor.op.inputs
     names = dict.fromkeys(tensor.name for tensor in wanted)
-    return Fragment(_definition(graph, kept), tuple(reached), tuple(names))
+    return Fragment(_definition(graph, operation_names), tuple(reached), tuple(names))
 
 
 def _definition(graph: Any, kept: set[str]) -> Any:

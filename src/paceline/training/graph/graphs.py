@@ -106,18 +106,20 @@ def build(
             return _forward(model, exchange, chosen, layout.tables, created, batches)
 
         (scored,) = forward([inputs])
-        trained, made = [scored], updates.NONE
+        trained, model_update = [scored], updates.NONE
         if learns:
             if chosen.steps_per_exchange > 1:
                 trained = forward(_split(inputs, chosen.steps_per_exchange))
             # In a single process nothing else keeps an update from running before a pull of its exchange.
             pulled = (
-                [each.value for one in trained for each in one.pulled.values()] if cluster.is_local else []
+                [pull.value for computed in trained for pull in computed.pulled.values()]
+                if cluster.is_local
+                else []
             )
             with tf1.control_dependencies(pulled):
                 pushed = _pushed(trained, exchange, chosen)
-            made = updates.create(pushed, step, layout.parts, cluster, chosen)
-        operations, queue = list(made.operations), None
+            model_update = updates.create(pushed, step, layout.parts, cluster, chosen)
+        operations, queue = list(model_update.operations), None
         if work is not None:
             queue = shared_queues.create(
                 work,
@@ -133,15 +135,15 @@ def build(
             graph=graph,
             inputs=inputs,
             probabilities=tf.sigmoid(scored.logits),
-            loss=tf.add_n([each.loss for each in trained]) / len(trained),
+            loss=tf.add_n([computed.loss for computed in trained]) / len(trained),
             step=step.read_value(),
-            counted=made.counted,
+            counted=model_update.counted,
             updates=tuple(operations),
-            clocks=made.clocks,
-            rounds=made.rounds,
-            ready=tf.reduce_all(tf.stack([each.is_initialized() for each in variables])),
+            clocks=model_update.clocks,
+            rounds=model_update.rounds,
+            ready=tf.reduce_all(tf.stack([variable.is_initialized() for variable in variables])),
             initialise=tf1.global_variables_initializer(),
-            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, made.renewed, queue),
+            contents=checkpoints.contents(created, step, chosen.checkpoint.keep, model_update.renewed, queue),
             tables=layout.tables,
             queue=queue,
         )
@@ -235,7 +237,7 @@ def _layout(
     declared = blocks.declare(model, chosen)
     tables = declarations.tables(declared.embeddings, fused=chosen.fused_tables)
     slots = {part: len(optimizers.rule(chosen.optimizer_of(part)).slots) for part in declarations.PARTS}
-    made: dict[str, declarations.Weight | declarations.Embedding] = {
+    declared_by_name: dict[str, declarations.Weight | declarations.Embedding] = {
         **{name: embedding for table in tables for name, embedding in table.embeddings.items()},
         **{weight.name: weight for weight in declared.weights},
     }
@@ -244,8 +246,8 @@ def _layout(
     return _Layout(
         tables,
         plan,
-        {name: each.initializer for name, each in made.items()},
-        {name: each.part for name, each in made.items()},
+        {name: parameter.initializer for name, parameter in declared_by_name.items()},
+        {name: parameter.part for name, parameter in declared_by_name.items()},
     )
 
 

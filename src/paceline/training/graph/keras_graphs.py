@@ -111,7 +111,7 @@ class _Recorder:
             tensor.name: Input(name, _after_batch(tensor, f"input {name!r}"), tensor.dtype)
             for tensor, name in zip(self._function.inputs[: len(names)], names, strict=True)
         }
-        by_handle = {id(each.handle): each for each in model.variables}
+        by_handle = {id(variable.handle): variable for variable in model.variables}
         self._variables = {
             inner.name: by_handle[id(outer)]
             for outer, inner in self._function.captures
@@ -123,9 +123,9 @@ class _Recorder:
             if outer.dtype not in (tf.resource, tf.variant)
         }
         self._embeddings = {
-            id(each.embeddings): each
-            for each in layers(model)
-            if isinstance(each, tf_keras.layers.Embedding) and each.built
+            id(layer.embeddings): layer
+            for layer in layers(model)
+            if isinstance(layer, tf_keras.layers.Embedding) and layer.built
         }
 
     def graph(self) -> KerasGraph:
@@ -138,7 +138,7 @@ class _Recorder:
         for operation in operations:
             self._check_use(operation)
         upstream, gradients = self._gradients(
-            output, [each for each in forward.takes if each in lookups | reads]
+            output, [name for name in forward.takes if name in lookups | reads]
         )
         inner = {tensor.name: tensor for operation in operations for tensor in operation.outputs}
         backward = fragments.cut(self._function, list(gradients.values()), {*ends, *inner, upstream.name})
@@ -148,7 +148,7 @@ class _Recorder:
             backward=backward,
             output=output.name,
             upstream=upstream.name,
-            gradients={name: each.name for name, each in gradients.items()},
+            gradients={name: gradient.name for name, gradient in gradients.items()},
             inputs=_named_in(forward.takes, self._inputs),
             lookups=_named_in(forward.takes, lookups),
             variables=_named_in(forward.takes, reads),

@@ -104,24 +104,24 @@ def create(
         with tf1.control_dependencies([tf1.scatter_update(noted, trainer, key)]):
             arrived = _state(step, epoch, used, trainer)
         mine = tf1.placeholder(tf.int64, [gradients])
-        finished = [each.applied for each in stages]
+        finished = [stage.applied for stage in stages]
         with tf1.control_dependencies(finished):
             whose = tf.bitwise.right_shift(mine, tf.constant(_EPOCH_BITS, tf.int64))
             whose = tf.bitwise.bitwise_and(whose, tf.constant((1 << _TRAINER_BITS) - 1, tf.int64))
-            told = tf1.scatter_update(used, whose, mine)
-        with tf1.control_dependencies([told]):
+            recorded = tf1.scatter_update(used, whose, mine)
+        with tf1.control_dependencies([recorded]):
             applied = step.assign_add(1, read_value=True)
-        cleared = [each.cleared for each in stages]
+        cleared = [stage.cleared for stage in stages]
         with tf1.control_dependencies([*cleared, noted.initializer, used.initializer]):
             renewed = epoch.assign(_now()).op
         return SynchronousRounds(
-            staged=tuple(each.staged for each in stages),
-            keys=tuple(each.key for each in stages),
+            staged=tuple(stage.staged for stage in stages),
+            keys=tuple(stage.key for stage in stages),
             key=key,
             arrived=arrived,
             state=_state(step, epoch, used, trainer),
             noted=noted.read_value(),
-            chosen=(mine, *(each.chosen for each in stages)),
+            chosen=(mine, *(stage.chosen for stage in stages)),
             applied=applied,
             renewed=renewed,
             gradients=gradients,

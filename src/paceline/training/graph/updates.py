@@ -44,7 +44,7 @@ def create(
     rate = learning_rates.create(optimizer, groups, cluster.server_device)
     renewed = rate.renewed(step)
     if consistency.mode == "synchronous":
-        made = rounds.create(
+        synchronous_rounds = rounds.create(
             pushed,
             step,
             rate,
@@ -54,7 +54,11 @@ def create(
             trainer=cluster.trainer_index,
             device=cluster.server_device,
         )
-        return Updates(made.staged, rounds=made, renewed=(*renewed, made.renewed))
+        return Updates(
+            synchronous_rounds.staged,
+            rounds=synchronous_rounds,
+            renewed=(*renewed, synchronous_rounds.renewed),
+        )
     applied = {
         server: steps.apply(group, rate.next(server, group[0].gradient, count), parts)
         for server, group in groups.items()
@@ -64,7 +68,7 @@ def create(
         counted = step.assign_add(count, read_value=True)
     if consistency.mode == "asynchronous":
         return Updates(every, counted, renewed=tuple(renewed))
-    kept = clocks.create(
+    trainer_clocks = clocks.create(
         trainers, cluster.trainer_index, cluster.server_device(0), applied.get(0, every), count
     )
-    return Updates(every, counted, clocks=kept, renewed=(*renewed, kept.renewed))
+    return Updates(every, counted, clocks=trainer_clocks, renewed=(*renewed, trainer_clocks.renewed))

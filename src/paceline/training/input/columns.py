@@ -40,9 +40,9 @@ def decoded(column: Any, kind: features.Kind, name: str) -> Any:
     return values
 
 
-def _cast(column: Any, wanted: Any, kind: str, name: str) -> Any:
+def _cast(column: Any, target_type: Any, kind: str, name: str) -> Any:
     """Return the column in another type; missing values are null."""
-    if column.type == wanted:
+    if column.type == target_type:
         return column
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -53,9 +53,9 @@ def _cast(column: Any, wanted: Any, kind: str, name: str) -> Any:
     if kind != "string":
         column = _plain(column, kind)
     try:
-        return _converted(column, wanted)
+        return _converted(column, target_type)
     except (pa.ArrowInvalid, UnicodeDecodeError) as error:
-        row = _first_fault(column, wanted)
+        row = _first_fault(column, target_type)
         raise errors.ValueFault(row, name, _why(_shown(column, row), kind)) from error
 
 

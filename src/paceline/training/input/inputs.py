@@ -146,8 +146,8 @@ class _Files:
         """
         if (shard.file, shard.first) != (self._file, self._row):
             self._open(shard)
-        wanted = shard.rows
-        while wanted:
+        rows_left = shard.rows
+        while rows_left:
             chunk = self._left if self._left is not None else next(self._chunks, None)
             self._cpu.tell()
             if chunk is None:
@@ -156,10 +156,10 @@ class _Files:
                     f"it has only {self._row:,} rows, fewer than when training began; "
                     "files must not change while a job reads them",
                 )
-            taken = min(wanted, len(chunk.labels))
+            taken = min(rows_left, len(chunk.labels))
             self._left = chunk.take(slice(taken, None)) if taken < len(chunk.labels) else None
             self._row += taken
-            wanted -= taken
+            rows_left -= taken
             yield chunk.take(slice(0, taken))
 
     def _open(self, shard: shards.ExampleShard) -> None:

@@ -55,19 +55,19 @@ def matches(url: str) -> list[str]:
     if "*" not in url:
         if _retried(url, lambda: system.info(path)).get("type") != "directory":
             return [url]
-        found = _within(system, path, url)
-        if not found:
+        urls = _within(system, path, url)
+        if not urls:
             raise errors.InputError.of(url, "there is no file in this folder")
-        return found
+        return urls
     matching = _retried(url, lambda: system.glob(path, detail=True))
-    found = []
-    for each, info in sorted(matching.items()):
-        if not _is_hidden(PurePosixPath(each), PurePosixPath(path)):
+    urls = []
+    for glob_path, info in sorted(matching.items()):
+        if not _is_hidden(PurePosixPath(glob_path), PurePosixPath(path)):
             is_folder = info.get("type") == "directory"
-            found += _within(system, each, url) if is_folder else [system.unstrip_protocol(each)]
-    if not found:
+            urls += _within(system, glob_path, url) if is_folder else [system.unstrip_protocol(glob_path)]
+    if not urls:
         raise errors.InputError.of(url, "no file matches this pattern")
-    return found
+    return urls
 
 
 def _is_hidden(path: PurePosixPath, pattern: PurePosixPath) -> bool:

@@ -124,7 +124,7 @@ class _Reader:
 
     def types(self, kinds: Mapping[str, features.Kind]) -> dict[str, str]:
         """Return how each feature is stored, from the first records that have it; nothing without records."""
-        found: dict[str, str] = {}
+        stored_kinds: dict[str, str] = {}
         seen: set[str] = set()
         is_empty = True
         for number, record in enumerate(self.run(lambda records: records)):
@@ -133,15 +133,15 @@ class _Reader:
                 seen.add(name)
                 stored = feature.WhichOneof("kind")
                 if name in kinds and stored is not None:
-                    found.setdefault(name, stored)
-            if len(found) == len(kinds):
+                    stored_kinds.setdefault(name, stored)
+            if len(stored_kinds) == len(kinds):
                 break
         for name in kinds:
-            if name not in found and not is_empty:
+            if name not in stored_kinds and not is_empty:
                 raise errors.InputError.of(
                     self._url, f"no record has a feature {name!r}{errors.did_you_mean(name, seen - {name})}"
                 )
-        return found
+        return stored_kinds
 
     def _example(self, number: int, record: bytes) -> Mapping[str, Any]:
         try:
@@ -250,17 +250,17 @@ def _flat(parsed: Mapping[str, Any]) -> dict[str, Any]:
 def _column(values: Any, lengths: Any, *, is_listed: bool) -> Any:
     """Return an Arrow array of values: lists of values, or at most one value for each record."""
     if values.dtype == object:
-        found = arrow_values.binaries(values.tolist())
+        array = arrow_values.binaries(values.tolist())
     else:
-        found = arrow_values.array(values.astype(np.float64) if values.dtype == np.float32 else values)
+        array = arrow_values.array(values.astype(np.float64) if values.dtype == np.float32 else values)
     if is_listed:
         offsets = arrow_values.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32))
-        return pa.ListArray.from_arrays(offsets, found)
-    if len(found) == len(lengths):
-        return found
+        return pa.ListArray.from_arrays(offsets, array)
+    if len(array) == len(lengths):
+        return array
     places = np.where(lengths > 0, np.cumsum(lengths) - 1, 0)
     return (
-        found.take(arrow_values.array(places, lengths > 0))
-        if len(found)
-        else pa.nulls(len(lengths), found.type)
+        array.take(arrow_values.array(places, lengths > 0))
+        if len(array)
+        else pa.nulls(len(lengths), array.type)
     )

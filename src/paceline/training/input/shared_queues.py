@@ -136,7 +136,7 @@ def create(
         version = variable("version", lambda: tf.cast(tf.timestamp() * 1e6, tf.int64))
         identity = variable("identity", np.int64(work.identity))
         positions = variable("positions", np.zeros(trainers, dtype=np.int64))
-        kept = variable("kept", first)
+        kept_state = variable("kept", first)
         lock = tf.CriticalSection(shared_name="queue/lock")
         expected, new = tf1.placeholder(tf.int64, []), tf1.placeholder(tf.int64, first.shape)
 
@@ -157,12 +157,12 @@ def create(
             version=version,
             identity=identity,
             positions=positions,
-            kept=kept,
+            kept=kept_state,
             read=tuple(lock.execute(read)),
             expected=expected,
             new=new,
             swap=lock.execute(swap),
-            keeping=kept.assign(new, read_value=False),
+            keeping=kept_state.assign(new, read_value=False),
             renewed=version.initializer,
             counted=tf.raw_ops.ResourceScatterAdd(
                 resource=positions.handle, indices=np.int64(trainer), updates=np.int64(batch_size)

@@ -78,8 +78,8 @@ class TransferPrecision(object):
     def _remote(self, asked):
         # type: (Any) -> List[str]
         """Return a lookup's tables if all are float32 and on another job; otherwise none."""
-        own = self._server_watch.task
-        if own is None or asked.get("transform_fn") is not None:
+        task = self._server_watch.task
+        if task is None or asked.get("transform_fn") is not None:
             return []
         params = asked["params"]
         parts = (
@@ -88,11 +88,11 @@ class TransferPrecision(object):
             else [params]
         )
         is_fit = all(
-            getattr(getattr(each, "dtype", None), "base_dtype", None) == "float32"
-            and _job(each.device) not in ("", _job(own))
-            for each in parts
+            getattr(getattr(part, "dtype", None), "base_dtype", None) == "float32"
+            and _job(part.device) not in ("", _job(task))
+            for part in parts
         )
-        return [_made_by(each) for each in parts] if is_fit else []
+        return [_made_by(part) for part in parts] if is_fit else []
 
     def patch_optimizers(self, module):
         # type: (ModuleType) -> None

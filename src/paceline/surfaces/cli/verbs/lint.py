@@ -53,21 +53,21 @@ def command(
     from paceline.surfaces import documents
     from paceline.surfaces.views import findings as views
 
-    found = _findings(session, files, manifests)
+    findings = _findings(session, files, manifests)
     if output == "table":
-        if found:
-            printing.show(views.findings(found, width=printing.width()))
-        session.say(views.counted(found))
+        if findings:
+            printing.show(views.findings(findings, width=printing.width()))
+        session.say(views.counted(findings))
     else:
         printing.emit(
-            documents.document("FindingList", {"items": [documents.plain(finding) for finding in found]}),
+            documents.document("FindingList", {"items": [documents.plain(finding) for finding in findings]}),
             output,
         )
     limit = Severity(fail_on)
-    bad = [finding for finding in found if finding.severity.rank >= limit.rank]
+    bad = [finding for finding in findings if finding.severity.rank >= limit.rank]
     if bad:
         raise FindingsFound(
-            f"{len(bad)} of {len(found)} findings are {limit} or worse",
+            f"{len(bad)} of {len(findings)} findings are {limit} or worse",
             f"what a code means: paceline explain {bad[0].code}",
         )
     if files and files[0] != "-":

@@ -61,26 +61,26 @@ def command(
 
     with session.jobs() as jobs:
         run = jobs.get(name)
-        wanted = [r for r in run.spec.replicas() if role in (None, r.role) and index in (None, r.index)]
-        if not wanted:
+        replicas = [r for r in run.spec.replicas() if role in (None, r.role) and index in (None, r.index)]
+        if not replicas:
             raise NotFound(
                 f"{name} has no such replica", f"it has {', '.join(map(str, run.spec.replicas()[:20]))}"
             )
-        found = jobs.logs(
+        lines = jobs.logs(
             run,
             LogSelection(
-                replica=set(wanted).__contains__,
+                replica=set(replicas).__contains__,
                 attempt=attempt,
                 tail=tail,
                 since=None if since is None else jobs.clock() - since,
             ),
             follow=_follow(jobs, name) if follow else None,
         )
-        write = _writer(wanted, with_prefix=len(wanted) > 1 if prefix is None else prefix)
+        write = _writer(replicas, with_prefix=len(replicas) > 1 if prefix is None else prefix)
         with contextlib.suppress(KeyboardInterrupt) if follow else contextlib.nullcontext():
-            for line in found:
+            for line in lines:
                 write(line)
-        _mention_gone(session, [each for each in jobs.gone(name) if each[0] in wanted])
+        _mention_gone(session, [gone for gone in jobs.gone(name) if gone[0] in replicas])
         if follow:
             run = jobs.get(name)
             session.say(f"{name} is {run.phase}")

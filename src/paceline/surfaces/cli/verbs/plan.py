@@ -100,18 +100,18 @@ def _of_job(session: sessions.CliSession, name: str, variables: str | None) -> S
     from paceline.services import variable_plans
 
     recording = _recorded(session, name)
-    spec, known = recording.run.spec, recording.plan
+    spec, plan = recording.run.spec, recording.plan
     base = Path(spec.working_dir or ".")
     if variables is not None:
         return variable_plans.alternatives(spec, specs.load_variables(variables), base=base)
-    if known is None or not known.variables:
+    if plan is None or not plan.variables:
         raise InvalidInput(
             f"the variables of {name} are not known",
             f"paceline describe {name} says what is seen of its scripts; else: --variables FILE",
         )
     if trainings.is_seen(Case.of(recording)):
-        return variable_plans.of_script(spec, known, base=base)
-    return variable_plans.alternatives(spec, known.variables, base=base)
+        return variable_plans.of_script(spec, plan, base=base)
+    return variable_plans.alternatives(spec, plan.variables, base=base)
 
 
 def _recorded(session: sessions.CliSession, name: str) -> Recording:

@@ -58,7 +58,7 @@ def command(
     """
     from paceline.specs.edits import assignments as changes
 
-    asked = [changes.change(each) for each in assignments]
+    asked = [changes.change(assignment) for assignment in assignments]
     swept = changes.several(sweep) if sweep else ()
     if not asked and not swept and not autoscale:
         raise InvalidInput(
@@ -73,12 +73,12 @@ def command(
     if autoscale:
         _show_rounds(model, asked, output)
     elif swept:
-        found = [predictions.forecast(model, [*asked, each]) for each in swept]
-        values = [str(each.value) for each in swept]
+        forecasts = [predictions.forecast(model, [*asked, change]) for change in swept]
+        values = [str(change.value) for change in swept]
         if output == "html":
-            _show_page(session, recording.run.name, str(sweep).partition("=")[0], values, found)
+            _show_page(session, recording.run.name, str(sweep).partition("=")[0], values, forecasts)
         else:
-            _show_all(values, found, output)
+            _show_all(values, forecasts, output)
     elif output == "html":
         raise InvalidInput("only a sweep has a page", "--sweep worker.replicas=1..8")
     else:

@@ -46,7 +46,7 @@ def command(
 
     with session.jobs() as jobs:
         if last:
-            found = probes.newest(jobs, name)
+            probe = probes.newest(jobs, name)
         else:
             if dry_run:
                 for line in probes.Prober.of(jobs, seconds=seconds, most_share=cost / 100).plan(name):
@@ -55,16 +55,16 @@ def command(
             session.say(
                 f"{name} is probed for at most {seconds:g} s, at the cost of at most {cost:g} % of that time"
             )
-            found = jobs.probe(
+            probe = jobs.probe(
                 name,
                 seconds=seconds,
                 most_share=cost / 100,
-                tell=lambda probe, doing: _tell(session, probe, doing),
+                tell=lambda running, doing: _tell(session, running, doing),
             )
     if output in ("json", "yaml"):
-        printing.emit(documents.probe(found), output)
+        printing.emit(documents.probe(probe), output)
         return
-    printing.show(views.page(found, printing.width()))
+    printing.show(views.page(probe, printing.width()))
     session.suggest(f"paceline why {name}", f"paceline trace {name}")
 
 

@@ -113,11 +113,11 @@ def command(
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s %(message)s")
     gate = GateKind(kind)
     _check(session, gate, hosts, proxies)
-    known = Proxies.parse(proxies)
+    trusted_proxies = Proxies.parse(proxies)
     headers = user_header, groups_header
     with (
         servers.listening(address, port, beyond=gate is not GateKind.TOKEN) as listener,
-        _site(session, gate, known, headers) as site,
+        _site(session, gate, trusted_proxies, headers) as site,
         contextlib.ExitStack() as stack,
     ):
         link = _entrance(session, gate, listener)
@@ -129,7 +129,7 @@ def command(
             if opened is not None:
                 click.launch(opened.as_uri())
 
-        servers.run(site, listener, ready=ready, named=hosts, proxies=known)
+        servers.run(site, listener, ready=ready, named=hosts, proxies=trusted_proxies)
 
 
 def _check(

@@ -112,22 +112,22 @@ def _show_rehearsal(
     from paceline.surfaces import documents
     from paceline.surfaces.views import fits as fit_views
 
-    found, unknown = None, ""
+    fit, unknown = None, ""
     with session.cluster() as jobs:
         run = jobs.rehearse(spec, base=base, name=name)
         try:
-            found = jobs.fit(spec)
+            fit = jobs.fit(spec)
         except EngineError as error:  # A user who may submit jobs may lack the right to list nodes.
             unknown = error.message
     if output == "name":
         click.echo(run.name)
     elif output == "table":
         click.echo(f"{run.name} would be submitted to the namespace {jobs.namespace}")
-        if found is None:
+        if fit is None:
             click.echo(f"whether it fits is not known: {unknown}")
         else:
-            printing.show(fit_views.fit(spec, found, width=printing.width()))
+            printing.show(fit_views.fit(spec, fit, width=printing.width()))
     else:
-        fit = None if found is None else documents.fit(spec, found)
-        body = {"name": run.name, "namespace": jobs.namespace, "fit": fit}
+        fit_document = None if fit is None else documents.fit(spec, fit)
+        body = {"name": run.name, "namespace": jobs.namespace, "fit": fit_document}
         printing.emit(documents.document("JobPlan", body), output)

@@ -55,9 +55,9 @@ def command(session: sessions.CliSession, name: str | None, once: bool, interval
     with session.jobs() as jobs:
         name = name or latest(jobs)
         look = diagnosis_runs.now_and_then(_looker(jobs, name), time.monotonic)
-        found = look()
-        if found is not None and found.recording.run.phase.is_final:
-            snapshot = snapshots.of(found.recording)  # The whole recording was read already.
+        diagnosis_run = look()
+        if diagnosis_run is not None and diagnosis_run.recording.run.phase.is_final:
+            snapshot = snapshots.of(diagnosis_run.recording)  # The whole recording was read already.
         else:
             snapshot = jobs.snapshot(name)
         whole = output in ("json", "yaml") or once or not printing.is_terminal()
@@ -66,10 +66,10 @@ def command(session: sessions.CliSession, name: str | None, once: bool, interval
             with contextlib.suppress(KeyboardInterrupt), printing.screen(whole=True) as screen:
                 while not snapshot.run.phase.is_final:
                     width, height = terminal.width, terminal.height
-                    screen.show(tops.frame(snapshot, width=width, height=height, look=found))
+                    screen.show(tops.frame(snapshot, width=width, height=height, look=diagnosis_run))
                     time.sleep(max(0.2, interval))
-                    snapshot, found = jobs.snapshot(name), look()
-        _show(snapshot, found, output)
+                    snapshot, diagnosis_run = jobs.snapshot(name), look()
+        _show(snapshot, diagnosis_run, output)
         if output in ("json", "yaml"):
             return
         if session.on_cluster and all(replica.measured_at is None for replica in snapshot.replicas):

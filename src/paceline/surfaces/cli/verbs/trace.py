@@ -45,28 +45,32 @@ def command(session: sessions.CliSession, name: str, last: bool, timeout: float,
     with session.jobs() as jobs:
         run = jobs.get(name)
         if last or run.phase.is_final:
-            found = traces.newest(jobs, run)
+            reading = traces.newest(jobs, run)
         else:
             session.say(f"waiting for the trainers of {name}")
-            found = traces.take(jobs, name, timeout_seconds=timeout)
-    for each in found.broken:
-        session.say(f"left out: {each}")
-    if found.missing:
-        session.say(f"not in it: {words.listed(found.missing)} made no whole step meanwhile")
-    if found.silent:
-        session.say(f"not in it: what {words.listed(found.silent)} did; the profiler there has not answered")
-    if not found.traces:
+            reading = traces.take(jobs, name, timeout_seconds=timeout)
+    for message in reading.broken:
+        session.say(f"left out: {message}")
+    if reading.missing:
+        session.say(f"not in it: {words.listed(reading.missing)} made no whole step meanwhile")
+    if reading.silent:
+        session.say(
+            f"not in it: what {words.listed(reading.silent)} did; the profiler there has not answered"
+        )
+    if not reading.traces:
         raise PacelineError(
-            f"no trace of {name} at {found.name} can be read{found.why_none()}", f"paceline trace {name}"
+            f"no trace of {name} at {reading.name} can be read{reading.why_none()}", f"paceline trace {name}"
         )
     path = _write_events(
-        found, Path(f"{name}-trace.json") if session.server else found.folder / "perfetto.json"
+        reading, Path(f"{name}-trace.json") if session.server else reading.folder / "perfetto.json"
     )
     if output in ("json", "yaml"):
-        document = documents.trace(name, found.name, found.traces, broken=found.broken, refused=found.refused)
+        document = documents.trace(
+            name, reading.name, reading.traces, broken=reading.broken, refused=reading.refused
+        )
         printing.emit({**document, "perfetto_file": str(path)}, output)
         return
-    printing.show(views.page(found.traces, width=printing.width(wide=output == "wide")))
+    printing.show(views.page(reading.traces, width=printing.width(wide=output == "wide")))
     session.say(f"next: open {path} in https://ui.perfetto.dev")
 
 

@@ -159,7 +159,7 @@ def _advise(session: sessions.CliSession, name: str, objective: Objective, outpu
     recording = session.measured(name)
     on_cluster = recording.run.engine == KUBERNETES
     objective = tunings.limited(objective, recording.run.spec, on_cluster=on_cluster)
-    found = proposals.proposals(recording, objective)
+    job_proposals = proposals.proposals(recording, objective)
     diffs = Diffs.of(recording.run)
     if output == "table":
         from paceline.surfaces.views import proposals as views
@@ -167,9 +167,9 @@ def _advise(session: sessions.CliSession, name: str, objective: Objective, outpu
         printing.show(
             views.page(
                 recording.run.name,
-                found,
+                job_proposals,
                 objective,
-                none="" if found else proposals.none_known(recording),
+                none="" if job_proposals else proposals.none_known(recording),
                 diffs=diffs,
                 width=printing.width(),
             )
@@ -177,7 +177,9 @@ def _advise(session: sessions.CliSession, name: str, objective: Objective, outpu
     else:
         from paceline.surfaces import documents
 
-        items = [{**documents.plain(each), "diff": diffs.diff(each.changes)} for each in found]
+        items = [
+            {**documents.plain(proposal), "diff": diffs.diff(proposal.changes)} for proposal in job_proposals
+        ]
         printing.emit(documents.document("ProposalList", {"items": items}), output)
     session.suggest(f"paceline why {name}", "paceline tune job.yaml --trials 6")
 

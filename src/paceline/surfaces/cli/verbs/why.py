@@ -61,7 +61,9 @@ def command(session: sessions.CliSession, name: str, fail_on: str | None, anew: 
     session.suggest(*codes, *(f"paceline {verb} {name}" for verb in others))
 
 
-def _show(session: sessions.CliSession, recording: Recording | None, found: Explanation, output: str) -> None:
+def _show(
+    session: sessions.CliSession, recording: Recording | None, explanation: Explanation, output: str
+) -> None:
     from paceline.surfaces import answers, documents
     from paceline.surfaces.diffs import Diffs
 
@@ -69,24 +71,25 @@ def _show(session: sessions.CliSession, recording: Recording | None, found: Expl
     if output == "table":
         from paceline.surfaces.views import causes as views
 
-        page = views.explanation(found, diffs=diffs, say=session.addressed, width=printing.width())
+        page = views.explanation(explanation, diffs=diffs, say=session.addressed, width=printing.width())
         printing.show(page)
     elif output == "diff":
-        _show_diff(session, found, diffs)
+        _show_diff(session, explanation, diffs)
     elif output == "markdown":
         from paceline.surfaces.views import markdowns
 
-        click.echo(markdowns.text(answers.answer(found, diffs=diffs, say=session.addressed)))
+        click.echo(markdowns.text(answers.answer(explanation, diffs=diffs, say=session.addressed)))
     elif output == "html":
         if recording is None:
             raise PacelineError(
-                f"there is no page of {found.job}: {found.summary}", f"paceline why {found.job}"
+                f"there is no page of {explanation.job}: {explanation.summary}",
+                f"paceline why {explanation.job}",
             )
         with sessions.needing("a page", "report", "jinja2"):
             from paceline.surfaces.reports import whys
-        click.echo(whys.page(recording, found, say=session.addressed))
+        click.echo(whys.page(recording, explanation, say=session.addressed))
     else:
-        printing.emit(documents.explanation(found, diffs), output)
+        printing.emit(documents.explanation(explanation, diffs), output)
 
 
 def _show_diff(session: sessions.CliSession, found: Explanation, diffs: Diffs) -> None:

@@ -167,31 +167,33 @@ def _advisor(request: Request) -> Advisor:
 def _what_if(model: SpeedModel, given: Chosen) -> dict[str, Any]:
     now = what_ifs.shape(model)
     # A role without a CPU limit has no number of cores that could be changed.
-    known = {
+    chosen = {
         field: value
         for field, value in given.model_dump(exclude={"over"}, exclude_none=True).items()
         if getattr(now, field) is not None
     }
-    wanted = dataclasses.replace(now, **known)
-    fields = [each for each in what_ifs.FIELDS if getattr(now, each) is not None]
+    wanted_shape = dataclasses.replace(now, **chosen)
+    fields = [field for field in what_ifs.FIELDS if getattr(now, field) is not None]
     over = given.over if given.over in fields else fields[0]
-    found, complaint = None, ""
+    what_if, complaint = None, ""
     try:
-        found = what_ifs.what_if(model, wanted, over)
+        what_if = what_ifs.what_if(model, wanted_shape, over)
     except PacelineError as error:  # For example, the shape does not fit; others may.
         complaint = error.message
     return {
-        "sliders": [_slider(model, each, getattr(now, each), getattr(wanted, each)) for each in fields],
+        "sliders": [
+            _slider(model, field, getattr(now, field), getattr(wanted_shape, field)) for field in fields
+        ],
         "now": now,
-        "wanted": wanted,
+        "wanted": wanted_shape,
         "over": over,
         "fields": fields,
-        "found": found,
+        "found": what_if,
         "complaint": complaint,
-        "changes": _written(found.changes) if found else "",
-        "chart": _chart(found) if found else None,
+        "changes": _written(what_if.changes) if what_if else "",
+        "chart": _chart(what_if) if what_if else None,
         "nothing": NOTHING_BINDS,
-        "untold": [views.COSTS[each] for each in found.told.untold] if found else [],
+        "untold": [views.COSTS[name] for name in what_if.told.untold] if what_if else [],
     }
 
 

@@ -51,7 +51,7 @@ def show(
     """Show jobs side by side, and others to choose from."""
     names = list(dict.fromkeys(job))
     chosen = names[:MOST_RUNS]
-    found = run_comparisons.compared(asked.jobs, asked.lookout, chosen) if len(chosen) > 1 else None
+    comparison = run_comparisons.compared(asked.jobs, asked.lookout, chosen) if len(chosen) > 1 else None
     page = listing.jobs.page(RunQuery(search=search, limit=MOST_SHOWN))
     return rendering.page(
         request,
@@ -59,14 +59,18 @@ def show(
         names=chosen,
         left_out=len(names) - len(chosen),
         most=MOST_RUNS,
-        found=found,
-        speeds=Strip.of([end for each in found.sides for end in each.speed or ()]) if found else None,
-        times=Strip.of([end for each in found.sides for end in each.times or ()], is_logarithmic=True)
-        if found
+        found=comparison,
+        speeds=Strip.of([end for side in comparison.sides for end in side.speed or ()])
+        if comparison
         else None,
-        diffs=[(each.run.name, each.diff.splitlines()[_HEAD:]) for each in found.sides[1:]] if found else [],
-        causes=_causes(found) if found else [],
-        facts=_facts(found.sides) if found else [],
+        times=Strip.of([end for side in comparison.sides for end in side.times or ()], is_logarithmic=True)
+        if comparison
+        else None,
+        diffs=[(side.run.name, side.diff.splitlines()[_HEAD:]) for side in comparison.sides[1:]]
+        if comparison
+        else [],
+        causes=_causes(comparison) if comparison else [],
+        facts=_facts(comparison.sides) if comparison else [],
         runs=page.runs,
         search=search,
     )

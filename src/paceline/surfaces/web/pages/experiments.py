@@ -61,25 +61,31 @@ def _runs(asked: CallerRequest, name: str) -> Sequence[RunSummary]:
 
 
 def _experiment(study: Experiment) -> dict[str, Any]:
-    found = comparisons.compared(study)
+    variant_comparisons = comparisons.compared(study)
     speeds = {
-        each.name: [one.outcome.speed for one in study.done if one.variant == each.name and one.outcome.speed]
-        for each in study.variants
+        variant.name: [
+            repeat.outcome.speed
+            for repeat in study.done
+            if repeat.variant == variant.name and repeat.outcome.speed
+        ]
+        for variant in study.variants
     }
     base = speeds[study.baseline]
     return {
-        "found": found,
+        "found": variant_comparisons,
         "speeds": speeds,
         "base": sum(base) / len(base) if base else None,
-        "strip": Strip.of([speed for own in speeds.values() for speed in own]),
-        "times": Strip.of([end for each in found for end in each.times or ()], is_logarithmic=True),
+        "strip": Strip.of([speed for variant_speeds in speeds.values() for speed in variant_speeds]),
+        "times": Strip.of(
+            [end for comparison in variant_comparisons for end in comparison.times or ()], is_logarithmic=True
+        ),
         "effect": experiment_views.effect,
-        "changes": {each.name: edits.listed(study.source, each.changes) for each in study.variants},
+        "changes": {variant.name: edits.listed(study.source, variant.changes) for variant in study.variants},
     }
 
 
 def _tuning(study: Tuning) -> dict[str, Any]:
-    judged = [each.judgement for each in study.finished if each.judgement and each.judgement.times]
+    judged = [trial.judgement for trial in study.finished if trial.judgement and trial.judgement.times]
     best = study.best
     return {
         "summary": summaries.summary(study),
@@ -87,9 +93,10 @@ def _tuning(study: Tuning) -> dict[str, Any]:
         "diff": _diff(study.source, best.source) if best else [],
         "changed": tuning_views.changed,
         "verdict": tuning_views.verdict,
-        "strip": Strip.of([each.outcome.speed for each in study.finished if each.outcome]),
+        "strip": Strip.of([trial.outcome.speed for trial in study.finished if trial.outcome]),
         "times": Strip.of(
-            [end for each in judged for end in (each.times, each.low, each.high)], is_logarithmic=True
+            [end for judgement in judged for end in (judgement.times, judgement.low, judgement.high)],
+            is_logarithmic=True,
         ),
     }
 

@@ -41,9 +41,9 @@ def list_jobs(
         "descending": str(descending).lower(),
     }  # fmt: skip
     complaint = ""
-    found: dict[str, Any] = {"items": [], "total": 0, "after": None}
+    run_list: dict[str, Any] = {"items": [], "total": 0, "after": None}
     try:
-        found = routes.listed(
+        run_list = routes.listed(
             asked,
             RunListQuery(
                 search=search,
@@ -65,9 +65,9 @@ def list_jobs(
         "job_rows.html" if part else "jobs.html",
         chosen=chosen,
         complaint=complaint,
-        rows=[_row(each) for each in found["items"]],
-        total=found["total"],
-        next_link=link(after=found["after"]) if found["after"] else "",
+        rows=[_row(run) for run in run_list["items"]],
+        total=run_list["total"],
+        next_link=link(after=run_list["after"]) if run_list["after"] else "",
         link=link,
         after=after,
         orders=Order,

@@ -15,14 +15,14 @@ _VARIABLE = re.compile(r"(?:.*_)?(?:TENSORBOARD|TB|SUMMARY)_?(?:LOG_?)?DIR|LOG_?
 
 def named(spec: JobSpec) -> list[str]:
     """Return the folders that a job's commands and environments name for its summaries."""
-    found: dict[str, None] = {}
+    folders: dict[str, None] = {}
     for command in (spec.command, *(role.command for role in spec.roles)):
         words = list(command or ())
         for place, word in enumerate(words):
             match = _OPTION.fullmatch(word)
             if match:
                 value = match["value"] or (words[place + 1] if place + 1 < len(words) else "")
-                found |= {value: None} if value else {}
+                folders |= {value: None} if value else {}
     for environment in (spec.environment, *(role.environment for role in spec.roles)):
-        found |= {value: None for key, value in environment.items() if _VARIABLE.fullmatch(key) and value}
-    return list(found)
+        folders |= {value: None for key, value in environment.items() if _VARIABLE.fullmatch(key) and value}
+    return list(folders)

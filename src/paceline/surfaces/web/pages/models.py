@@ -51,11 +51,11 @@ def list_models(request: Request, asked: Listing) -> HTMLResponse:
 @router.get("/{name}")
 def show(request: Request, asked: Listing, name: Name) -> HTMLResponse:
     """Show how a model did from run to run."""
-    found = routes.trend(asked, name)
+    trend = routes.trend(asked, name)
     worse: dict[str, list[Regression]] = collections.defaultdict(list)
-    for each in found.regressions:
-        worse[each.run.name].append(each)
-    runs = [routes.trained(each) for each in found.runs]
+    for regression in trend.regressions:
+        worse[regression.run.name].append(regression)
+    runs = [routes.trained(run) for run in trend.runs]
     plots = (
         _plot("WORK", runs, "examples_per_core_hour", cells.number, worse, Measure.WORK),
         _plot("SPEED", runs, "examples_per_second", cells.number, worse, None),
@@ -67,8 +67,8 @@ def show(request: Request, asked: Listing, name: Name) -> HTMLResponse:
         model=name,
         runs=list(reversed(runs)),
         worse=worse,
-        regressions=found.regressions,
-        plots=[each for each in plots if each is not None],
+        regressions=trend.regressions,
+        plots=[plot for plot in plots if plot is not None],
     )
 
 

@@ -43,8 +43,11 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
     language = languages.chosen(asked, cookie, accepted)
     say: Callable[[str], str] = functools.partial(languages.said, language=language)
     site: Site = request.app.state.site
-    wanted = request.query_params.get("theme")
-    theme = next((each for each in (wanted, request.cookies.get(THEME_COOKIE)) if each in THEMES), THEMES[0])
+    asked_theme = request.query_params.get("theme")
+    theme = next(
+        (candidate for candidate in (asked_theme, request.cookies.get(THEME_COOKIE)) if candidate in THEMES),
+        THEMES[0],
+    )
     text = (
         _environment()
         .get_template(template)
@@ -61,7 +64,7 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
         )
     )
     answer = HTMLResponse(namespaces.linked(text, getattr(request.state, "prefix", "")), status)
-    for name, chosen, value in ((LANGUAGE_COOKIE, asked, language), (THEME_COOKIE, wanted, theme)):
+    for name, chosen, value in ((LANGUAGE_COOKIE, asked, language), (THEME_COOKIE, asked_theme, theme)):
         if chosen == value:
             answer.set_cookie(name, value, max_age=_REMEMBER_SECONDS, samesite="strict", httponly=True)
     return answer
@@ -75,8 +78,8 @@ def _here(request: Request, **changes: str) -> str:
 
 @functools.cache
 def _environment() -> jinja2.Environment:
-    made = templates.environment("paceline.surfaces.web.pages", "templates")
-    made.filters.update(
+    environment = templates.environment("paceline.surfaces.web.pages", "templates")
+    environment.filters.update(
         number=cells.number,
         cores=cells.cores,
         percent=cells.percent,
@@ -86,7 +89,7 @@ def _environment() -> jinja2.Environment:
         quality=cells.loss,
         coded=coded,
     )
-    return made
+    return environment
 
 
 def coded(text: str) -> Markup:

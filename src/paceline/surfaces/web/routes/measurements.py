@@ -131,21 +131,23 @@ class _Choice:
     """
 
     def __init__(
-        self, asked: CallerRequest, name: str, wanted: schemas.SeriesQuery, known: Sequence[str]
+        self, asked: CallerRequest, name: str, query: schemas.SeriesQuery, known_fields: Sequence[str]
     ) -> None:
-        self._fields = wanted.field or known
-        for each in self._fields:
-            if each not in known:
-                close = problems.did_you_mean(each, known)
-                raise InvalidInput(f"there is no field {problems.shown(each)}{close}", ", ".join(known))
-        self._replicas = frozenset(map(replica, wanted.replica))
+        self._fields = query.field or known_fields
+        for field in self._fields:
+            if field not in known_fields:
+                close = problems.did_you_mean(field, known_fields)
+                raise InvalidInput(
+                    f"there is no field {problems.shown(field)}{close}", ", ".join(known_fields)
+                )
+        self._replicas = frozenset(map(replica, query.replica))
         self.asked: dict[str, Any] = {
             "replica": next(iter(self._replicas)) if len(self._replicas) == 1 else None,
-            "role": wanted.role,
-            "since": wanted.since,
-            "until": wanted.until,
+            "role": query.role,
+            "since": query.since,
+            "until": query.until,
         }
-        self.every_seconds = _every_seconds(asked.jobs.get(name), wanted, now=asked.site.clock())
+        self.every_seconds = _every_seconds(asked.jobs.get(name), query, now=asked.site.clock())
 
     def answer(self, found: Sequence[Sample | StepReport | EvaluationReport]) -> JSONResponse:
         """Return measurements as columns; they are many, so no schema validates each of them again."""
@@ -153,19 +155,24 @@ class _Choice:
         body = documents.document("SeriesList", {"every_seconds": self.every_seconds, "items": items})
         return JSONResponse(body)
 
-    def _series(self, found: Sequence[Sample | StepReport | EvaluationReport]) -> Iterator[dict[str, Any]]:
+    def _series(
+        self, measurements: Sequence[Sample | StepReport | EvaluationReport]
+    ) -> Iterator[dict[str, Any]]:
         by_attempt: dict[tuple[ReplicaId, int], list[Sample | StepReport | EvaluationReport]] = {}
-        for each in found:
-            if not self._replicas or each.replica in self._replicas:
-                by_attempt.setdefault((each.replica, each.attempt), []).append(each)
+        for measurement in measurements:
+            if not self._replicas or measurement.replica in self._replicas:
+                by_attempt.setdefault((measurement.replica, measurement.attempt), []).append(measurement)
         for (of, attempt), measured in sorted(by_attempt.items(), key=lambda item: item[0]):
             yield {
                 "replica": str(of),
                 "attempt": attempt,
-                "at_unix_seconds": [each.at for each in measured],
-                "interval_seconds": [getattr(each, "interval_seconds", None) for each in measured],
+                "at_unix_seconds": [measurement.at for measurement in measured],
+                "interval_seconds": [
+                    getattr(measurement, "interval_seconds", None) for measurement in measured
+                ],
                 "values": {
-                    name: [_number(getattr(each, name)) for each in measured] for name in self._fields
+                    name: [_number(getattr(measurement, name)) for measurement in measured]
+                    for name in self._fields
                 },
             }
 
