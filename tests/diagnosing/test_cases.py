@@ -31,8 +31,8 @@ def test_what_came_after_the_last_resize_is_judged(phase: JobPhase) -> None:
 @pytest.mark.parametrize("phase", [JobPhase.RUNNING, JobPhase.SUCCEEDED])
 def test_a_resize_of_just_now_says_too_little(phase: JobPhase) -> None:
     whole = Case.of(resized(phase)).window
-    assert Case.of(resized(phase, LEAST_SECONDS / 2)).window == whole
-    assert whole.until - whole.since == (WINDOW_SECONDS if phase is JobPhase.RUNNING else 90)
+    assert Case.of(resized(phase, LEAST_SECONDS.default / 2)).window == whole
+    assert whole.until - whole.since == (WINDOW_SECONDS.default if phase is JobPhase.RUNNING else 90)
 
 
 def test_what_was_given_for_a_time_is_no_other_size() -> None:

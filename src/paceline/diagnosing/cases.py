@@ -5,10 +5,12 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
 
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import EvidenceSource
 from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
 from paceline.model.jobs.runs import RESIZED
@@ -24,10 +26,16 @@ from paceline.model.variables import variable_devices
 from paceline.model.variables.variable_plans import Plan
 
 T = TypeVar("T")
-#: A running job is judged by its last seconds: long enough for steady means, short enough to notice a change.
-WINDOW_SECONDS = 30.0
-#: The time after a resize is judged alone once it is this long; until then the time before it is included.
-LEAST_SECONDS = 10.0
+WINDOW_SECONDS = Threshold(
+    "cases.window-seconds", 30.0, Unit.SECONDS,
+    means="A running job is judged by its last seconds: long enough for steady means, short enough to notice "
+    "a change.",
+)  # fmt: skip
+LEAST_SECONDS = Threshold(
+    "cases.least-seconds", 10.0, Unit.SECONDS,
+    means="The time after a resize is judged alone once it is this long; until then the time before it is "
+    "included.",
+)  # fmt: skip
 #: The key in the recording's ``facts`` that holds the number of cores of the machine.
 _CORES = "cores"
 
@@ -63,25 +71,39 @@ class Case:
         window: the time that is judged: the last seconds of a running job, or the whole training of a job
             that has ended. If the job was resized at least `LEAST_SECONDS` before the window's end, the
             window does not begin before the resize.
+        thresholds: the numbers that the site has set, by the names of their thresholds.
         computed: the results that `once` caches.
     """
 
     recording: Recording
     window: Interval
+    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     computed: dict[Callable[[Case], Any], Any] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @classmethod
-    def of(cls, recording: Recording) -> Case:
-        """Return the case of a recording."""
-        window = Interval(since=recording.at - WINDOW_SECONDS, until=recording.at)
+    def of(cls, recording: Recording, thresholds: Mapping[str, float] = types.MappingProxyType({})) -> Case:
+        """Return the case of a recording.
+
+        Args:
+            recording: everything that is known about the job.
+            thresholds: see `Case`.
+        """
+        window_seconds, least_seconds = (
+            thresholds.get(threshold.name, threshold.default) for threshold in (WINDOW_SECONDS, LEAST_SECONDS)
+        )
+        window = Interval(since=recording.at - window_seconds, until=recording.at)
         if recording.run.phase.is_final:
             window = training_interval(recording) or Interval(since=recording.at, until=recording.at)
         resized_at = max((each.at for each in recording.events if each.kind == RESIZED), default=-math.inf)
-        if window.since < resized_at <= window.until - LEAST_SECONDS:
+        if window.since < resized_at <= window.until - least_seconds:
             window = Interval(since=resized_at, until=window.until)
-        return cls(recording=recording, window=window)
+        return cls(recording=recording, window=window, thresholds=thresholds)
+
+    def value(self, threshold: Threshold) -> float:
+        """Return a threshold as the site has set it, or its default."""
+        return self.thresholds.get(threshold.name, threshold.default)
 
     @cached_property
     def snapshot(self) -> Snapshot:

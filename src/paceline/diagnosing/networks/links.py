@@ -8,23 +8,32 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import outlooks, trainings, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.queues import Queues
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.words import listed
 
-#: A link that is used so far in a direction binds: a trainer pulls and pushes in turn, so one that does
-#: nothing else uses half of each direction, and n of them n / (n + 1) (a closed network of two stations).
-#: Measured: 0.64 where a worker has a third of the bandwidth that it would use, up to 0.46 in healthy jobs.
-FULL = 0.5
-#: Links that are used alike, within that part of the fullest one, bind together.
-ALIKE = 0.9
-#: Segments that are sent again and were not there yet: data centres lose 1 packet in 10,000 to 100,000
-#: (Pingmesh, SIGCOMM 2015), and TCP's rate falls with the root of the loss (Mathis 1997). Fifty times the
-#: former is no chance. Fit runs: up to 0.0043 where nothing is dropped on purpose, needless repeats of older
-#: recordings among it, and 0.0525 where 5 % are.
-LOSSY = 0.005
+FULL = Threshold(
+    "links.full", 0.5, Unit.SHARE,
+    means="A link that is used this much in a direction binds: a trainer pulls and pushes in turn, so one "
+    "trainer that does nothing else uses half of each direction, and n trainers n / (n + 1).",
+    source="a closed network of two stations; measured: 0.64 where a worker has a third of the bandwidth that "
+    "it would use, up to 0.46 in healthy jobs",
+)  # fmt: skip
+ALIKE = Threshold(
+    "links.alike", 0.9, Unit.SHARE,
+    means="Links bind together with the fullest one if they are used at least this share of it.",
+)  # fmt: skip
+LOSSY = Threshold(
+    "links.lossy", 0.005, Unit.SHARE,
+    means="A replica that sends this share of its segments again loses packets: it is fifty times what data "
+    "centres lose.",
+    source="data centres lose 1 packet in 10,000 to 100,000 (Pingmesh, SIGCOMM 2015), and TCP's rate falls "
+    "with the root of the loss (Mathis 1997); fit runs: up to 0.0043 where nothing is dropped on purpose, "
+    "0.0525 where 5 % are",
+)  # fmt: skip
 _BITS, _MEGA = 8, 1e6
 _PRECISION = ("spec", "training", "transfers", "precision")
 #: The risk of the change that `halved` yields.
@@ -79,7 +88,7 @@ def full(case: Case) -> tuple[Link, ...]:
     found = []
     for host in case.spec.hosts:
         use = uses.get(host.name, 0.0)
-        if use >= max(FULL, ALIKE * most) and host.bandwidth_bits_per_second:
+        if use >= max(case.value(FULL), case.value(ALIKE) * most) and host.bandwidth_bits_per_second:
             here = tuple(each for each in case.snapshot.replicas if each.row.host == host.name)
             bandwidth = host.bandwidth_bits_per_second
             found.append(Link(host=host.name, use=use, bits_per_second=bandwidth, replicas=here))
@@ -88,13 +97,14 @@ def full(case: Case) -> tuple[Link, ...]:
 
 def is_full(case: Case, replica: ReplicaSnapshot) -> bool:
     """Return whether the link of a replica's host is known to be full."""
-    return (usages.link(case, replica) or 0.0) >= FULL
+    return (usages.link(case, replica) or 0.0) >= case.value(FULL)
 
 
 @once
 def losing(case: Case) -> tuple[ReplicaSnapshot, ...]:
     """Return the replicas that are known to retransmit many segments."""
-    return tuple(each for each in case.snapshot.replicas if (each.retransmitted_share or 0.0) >= LOSSY)
+    lossy = case.value(LOSSY)
+    return tuple(each for each in case.snapshot.replicas if (each.retransmitted_share or 0.0) >= lossy)
 
 
 def evidence(case: Case, link: Link) -> Evidence:
