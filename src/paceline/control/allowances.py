@@ -25,19 +25,19 @@ def allowance(state: JobState, replica: ReplicaId) -> Allowance:
 
     Exclusive cores have no quota except while they are adjusted: it would throttle the replica within them.
     """
-    known, current = state.adjustments, state.replica(replica)
+    job_adjustments, replica_state = state.adjustments, state.replica(replica)
     role = state.spec.role_of(replica)
-    own = None if role.cpu_policy is CpuPolicy.EXCLUSIVE else role.cpu_cores
-    cores = adjustments.value(known, Knob.CPU, replica)
-    memory = adjustments.value(known, Knob.MEMORY, replica)
+    role_cores = None if role.cpu_policy is CpuPolicy.EXCLUSIVE else role.cpu_cores
+    cores = adjustments.value(job_adjustments, Knob.CPU, replica)
+    memory = adjustments.value(job_adjustments, Knob.MEMORY, replica)
     # The limit of a replica that was killed for memory may have grown beyond its spec.
-    limit = current.memory_bytes if current is not None else role.memory_bytes
+    limit = replica_state.memory_bytes if replica_state is not None else role.memory_bytes
     return Allowance(
         replica=replica,
-        cpu_cores=own if cores is None else cores,
+        cpu_cores=role_cores if cores is None else cores,
         memory_bytes=limit if memory is None else int(memory),
-        weight=adjustments.value(known, Knob.WEIGHT, replica) or 1.0,
-        is_paused=bool(adjustments.value(known, Knob.PAUSE, replica)),
+        weight=adjustments.value(job_adjustments, Knob.WEIGHT, replica) or 1.0,
+        is_paused=bool(adjustments.value(job_adjustments, Knob.PAUSE, replica)),
     )
 
 

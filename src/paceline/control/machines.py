@@ -219,17 +219,17 @@ def _scale(state: JobState, workers: int) -> Step:
     ):
         return state, []
     done: list[Command] = []
-    known = {replica.replica: replica for replica in state.replicas}
+    replica_states = {replica.replica: replica for replica in state.replicas}
     scaled = []
     for fresh in initial(spec).replicas:
-        replica = known.pop(fresh.replica, fresh)
+        replica = replica_states.pop(fresh.replica, fresh)
         if not before.has(replica.replica) and replica.phase is not ReplicaPhase.STOPPING:
             replica = dataclasses.replace(fresh, attempt=replica.attempt)
             if state.phase is not JobPhase.PENDING:
                 replica, command = _launch(replica)
                 done.append(command)
         scaled.append(replica)
-    for replica in known.values():
+    for replica in replica_states.values():
         if replica.phase.is_live and replica.phase is not ReplicaPhase.STOPPING:
             done.extend(_terminate(spec, replica))
             replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPING)

@@ -100,8 +100,10 @@ def resized(spec: JobSpec, resize: Resize) -> JobSpec:
     A resize of a role changes the role, and drops earlier settings of the same resource for single replicas.
     """
     if resize.replica is not None:
-        own = _changed(spec.overrides.get(resize.replica, Override()), resize)
-        return dataclasses.replace(spec, overrides=_given({**spec.overrides, resize.replica: own}))
+        resized_override = _changed(spec.overrides.get(resize.replica, Override()), resize)
+        return dataclasses.replace(
+            spec, overrides=_given({**spec.overrides, resize.replica: resized_override})
+        )
     roles = tuple(
         dataclasses.replace(
             role,
@@ -113,8 +115,8 @@ def resized(spec: JobSpec, resize: Resize) -> JobSpec:
         for role in spec.roles
     )
     left = {
-        replica: _without(own, resize) if replica.role is resize.role else own
-        for replica, own in spec.overrides.items()
+        replica: _without(override, resize) if replica.role is resize.role else override
+        for replica, override in spec.overrides.items()
     }
     return dataclasses.replace(spec, roles=roles, overrides=_given(left))
 
@@ -164,21 +166,21 @@ def changes(spec: JobSpec, resize: Resize) -> tuple[FieldChange, ...]:
         "memory": None if memory is None else quantities.plain(quantities.quantity_bytes(memory)),
     }
     where = ("roles", str(resize.role)) if resize.replica is None else ("overrides", resize.target)
-    found = [
+    field_changes = [
         FieldChange(path=("spec", *where, field), value=value)
         for field, value in given.items()
         if value is not None
     ]
     after = resized(spec, resize)
-    for replica, own in spec.overrides.items() if resize.replica is None else ():
+    for replica, override in spec.overrides.items() if resize.replica is None else ():
         left = after.overrides.get(replica)
         path = ("spec", "overrides", str(replica))
         if left is None:
-            found.append(FieldChange(path=path, value=None))
-        elif left != own:
-            field = "memory" if left.memory_bytes != own.memory_bytes else "cpu"
-            found.append(FieldChange(path=(*path, field), value=None))
-    return tuple(found)
+            field_changes.append(FieldChange(path=path, value=None))
+        elif left != override:
+            field = "memory" if left.memory_bytes != override.memory_bytes else "cpu"
+            field_changes.append(FieldChange(path=(*path, field), value=None))
+    return tuple(field_changes)
 
 
 def adjustments(spec: JobSpec, resize: Resize, *, until: float) -> tuple[Adjustment, ...]:
@@ -199,7 +201,7 @@ def between(before: JobSpec, after: JobSpec, *, until: float) -> tuple[Adjustmen
     """
     if taken_over(before, after) != dataclasses.replace(after, name=before.name):
         return None
-    found = []
+    core_adjustments = []
     for replica in before.replicas():
         old, new = before.role_of(replica), after.role_of(replica)
         if old.memory_bytes != new.memory_bytes or old.cpu_policy is CpuPolicy.EXCLUSIVE:
@@ -208,8 +210,8 @@ def between(before: JobSpec, after: JobSpec, *, until: float) -> tuple[Adjustmen
             if new.cpu_cores is None:
                 return None
             knob, target = Knob.CPU, str(replica)
-            found.append(Adjustment(knob=knob, target=target, value=new.cpu_cores, until=until))
-    return tuple(found) or None
+            core_adjustments.append(Adjustment(knob=knob, target=target, value=new.cpu_cores, until=until))
+    return tuple(core_adjustments) or None
 
 
 def resizes(before: JobSpec, after: JobSpec) -> Iterator[Resize]:

@@ -90,10 +90,10 @@ def extended(plan: HostPlan, spec: job_specs.JobSpec, *, free_cores: Sequence[in
             f"{missing[0]} has no place: emulated hosts take no replicas while a job runs",
             "submit the job again with more workers, or without hosts",
         )
-    own = {replica: _exclusive_cores(spec, replica) for replica in missing}
-    if sum(own.values()) > len(free_cores):
+    core_counts = {replica: _exclusive_cores(spec, replica) for replica in missing}
+    if sum(core_counts.values()) > len(free_cores):
         raise EngineError(
-            f"the new workers ask for {sum(own.values())} exclusive cores, "
+            f"the new workers ask for {sum(core_counts.values())} exclusive cores, "
             f"but {len(free_cores)} are free on this machine",
             "ask for fewer workers, or wait for other jobs",
         )
@@ -101,7 +101,7 @@ def extended(plan: HostPlan, spec: job_specs.JobSpec, *, free_cores: Sequence[in
     # Shared workers may use the cores that were left when the job started.
     like = next((seat.cores for seat in plan.seats if seat.replica.role is Role.WORKER), ())
     for replica in missing:
-        cores, left = (tuple(left[: own[replica]]) or like), left[own[replica] :]
+        cores, left = (tuple(left[: core_counts[replica]]) or like), left[core_counts[replica] :]
         seats.append(Seat(replica=replica, host=LOCAL, cores=cores))
     return HostPlan(tuple(seats))
 
@@ -159,8 +159,8 @@ def _with_cores(
     spec: job_specs.JobSpec, seats: tuple[Seat, ...], free_cores: tuple[int, ...]
 ) -> tuple[Seat, ...]:
     """Return the seats with whole cores for exclusive replicas and all remaining cores for the others."""
-    wanted = {seat.replica: _exclusive_cores(spec, seat.replica) for seat in seats}
-    total = sum(wanted.values())
+    core_counts = {seat.replica: _exclusive_cores(spec, seat.replica) for seat in seats}
+    total = sum(core_counts.values())
     if total == 0:
         return seats
     if total > len(free_cores):
@@ -171,9 +171,9 @@ def _with_cores(
     given: list[Seat] = []
     left = list(free_cores)
     for seat in seats:
-        own, left = left[: wanted[seat.replica]], left[wanted[seat.replica] :]
-        given.append(dataclasses.replace(seat, cores=tuple(own)))
-    if any(count == 0 for count in wanted.values()) and not left:
+        seat_cores, left = left[: core_counts[seat.replica]], left[core_counts[seat.replica] :]
+        given.append(dataclasses.replace(seat, cores=tuple(seat_cores)))
+    if any(count == 0 for count in core_counts.values()) and not left:
         raise EngineError(
             f"all {len(free_cores)} free cores would be exclusive and none is left for the shared replicas",
             "leave one core, or make all roles exclusive",

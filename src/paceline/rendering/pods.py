@@ -64,14 +64,14 @@ def pod(
     """
     role = spec.role_of(replica)
     host = labels.host_name(spec, replica)
-    own = {
+    replica_labels = {
         labels.ROLE: str(replica.role),
         labels.INDEX: str(replica.index),
         labels.ATTEMPT: str(attempt),
     }
     group = affinities.group(spec, replica)
     if group is not None:
-        own[labels.GROUP] = str(group)
+        replica_labels[labels.GROUP] = str(group)
     body = pod_spec(
         spec,
         where,
@@ -81,7 +81,7 @@ def pod(
         ),
         affinity=affinities.affinity(spec, replica, node),
     )
-    metadata = labels.metadata(spec, labels.pod_name(spec.name, replica, attempt), where, own)
+    metadata = labels.metadata(spec, labels.pod_name(spec.name, replica, attempt), where, replica_labels)
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -221,7 +221,7 @@ def _bringer(image: str, resources: Object) -> Object:
 
 
 def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments: Sequence[str]) -> Object:
-    own: list[Object] = [
+    optional_mounts: list[Object] = [
         *([{"name": _OWN, "mountPath": config_maps.HOME}] if where.agent_image else []),
         *([{"name": _SCRATCH, "mountPath": config_maps.SCRATCH}] if _has_scratch(spec, where) else []),
     ]
@@ -244,7 +244,7 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
                 spec.security, is_read_only=_is_read_only(spec, where)
             ),
             "volumeMounts": [
-                *own,
+                *optional_mounts,
                 {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
                 *_mounts(spec),
             ],

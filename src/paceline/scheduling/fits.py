@@ -152,7 +152,7 @@ def _shut_out(closed: Mapping[str, str]) -> Iterator[Blocker]:
 
 
 def _short(
-    wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
+    requested_items: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
 ) -> Iterator[Blocker]:
     """Yield why no node takes one more item of a kind that does not have places for all its items.
 
@@ -160,21 +160,21 @@ def _short(
     largest of the others.
     """
     if packing is not None:
-        short = [item for item in wanted if packing.count(item.name) < item.count]
-        yield from _full(short[0], wanted, free, packing) if short else ()
+        short = [item for item in requested_items if packing.count(item.name) < item.count]
+        yield from _full(short[0], requested_items, free, packing) if short else ()
         return
-    for item in wanted[:-1]:
+    for item in requested_items[:-1]:
         alone = packings.pack([item], free)
         assert alone is not None, "there is no other kind"
         if not alone.is_whole([item]):
-            yield from _full(item, wanted, free, alone)
+            yield from _full(item, requested_items, free, alone)
             return
-    largest = max(wanted[:-1], key=lambda item: (item.takes.millicores, item.takes.memory_bytes))
-    beside = packings.pack([*(item for item in wanted[:-1] if item is not largest), largest], free)
+    largest = max(requested_items[:-1], key=lambda item: (item.takes.millicores, item.takes.memory_bytes))
+    beside = packings.pack([*(item for item in requested_items[:-1] if item is not largest), largest], free)
     if beside is None:
         yield Blocker(reason="each kind of replica has a place alone, but not all of them together")
     else:
-        yield from _full(largest, wanted, free, beside)
+        yield from _full(largest, requested_items, free, beside)
 
 
 def _full(

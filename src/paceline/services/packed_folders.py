@@ -52,10 +52,10 @@ def pack(folder: Path) -> bytes:
         raise NotFound(
             f"{folder}: there is no such folder of code", "spec.code.folder starts at the job file"
         )
-    found = sorted(_files(folder))
-    if not found:
+    file_names = sorted(_files(folder))
+    if not file_names:
         raise InvalidInput(f"{folder}: there is no file in it", "see spec.code.folder")
-    sizes = {name: (folder / name).lstat().st_size for name in found}
+    sizes = {name: (folder / name).lstat().st_size for name in file_names}
     if sum(sizes.values()) > MAX_BYTES:
         raise _too_large(folder, sizes, f"{quantities.format_bytes(sum(sizes.values()))} unpacked")
     packed = io.BytesIO()
@@ -64,7 +64,7 @@ def pack(folder: Path) -> bytes:
             gzip.GzipFile(fileobj=packed, mode="wb", mtime=0, compresslevel=9, filename="") as zipped,
             tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
         ):
-            for name in found:
+            for name in file_names:
                 _add(tar, folder, name)
     except OSError as error:
         raise InvalidInput(f"{folder}: it cannot be packed: {error}") from error

@@ -108,17 +108,17 @@ def of_script(spec: JobSpec, known: Plan, *, base: Path = Path()) -> tuple[Alter
         NotFound: the file of its saved plan does not exist.
     """
     now = asked_of_script(spec, base=base)
-    found = [_of_script(JOB_FILE, known, now, now)]
+    placements = [_of_script(JOB_FILE, known, now, now)]
     for name, training in _OF_SCRIPT:
         if training is None:
-            found.append(Alternative(name=name, plan=None, missing=_LIBRARY_ALONE))
+            placements.append(Alternative(name=name, plan=None, missing=_LIBRARY_ALONE))
         else:
-            found.append(
+            placements.append(
                 _of_script(name, known, now, PlacementRequest(servers=now.servers, training=training))
             )
     cut = RowPartitioning(strategy=CutStrategy.NONE)
-    found.append(_alternative("by-traffic", known.variables, now.servers, cut, PlacementRule.TRAFFIC))
-    return tuple(found)
+    placements.append(_alternative("by-traffic", known.variables, now.servers, cut, PlacementRule.TRAFFIC))
+    return tuple(placements)
 
 
 def asked_of_script(spec: JobSpec, *, base: Path = Path()) -> PlacementRequest:
@@ -164,19 +164,21 @@ def settled(spec: JobSpec, *, base: Path) -> JobSpec:
         return spec
     servers, source = _servers(spec), training.get("measured_variables")
     variables = None if source is None else specs.load_variables(base / source)
-    made = _saved(training, base)
-    if made is not None:
-        made = _fitted(made, made.variables if variables is None else variables, servers)
+    settled_plan = _saved(training, base)
+    if settled_plan is not None:
+        settled_plan = _fitted(
+            settled_plan, settled_plan.variables if variables is None else variables, servers
+        )
     else:
         if variables is None:
             raise InvalidInput(
                 "variable_placement: traffic needs the traffic that an earlier run measured",
                 "write training: {measured_variables: FILE}, the variables.json of that run's folder",
             )
-        made = _by_traffic(variables, servers, _asked(training)[0])
-    kept = {key: value for key, value in training.items() if key not in _SETTLED}
-    plain = saved_plans.write(made, traffic=False)
-    return dataclasses.replace(spec, training={**kept, "variable_plan": plain})
+        settled_plan = _by_traffic(variables, servers, _asked(training)[0])
+    other_settings = {key: value for key, value in training.items() if key not in _SETTLED}
+    plain = saved_plans.write(settled_plan, traffic=False)
+    return dataclasses.replace(spec, training={**other_settings, "variable_plan": plain})
 
 
 def _servers(spec: JobSpec) -> int:

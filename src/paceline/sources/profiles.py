@@ -88,26 +88,26 @@ def read(paths: Iterable[Path], variables: Sequence[Variable] = ()) -> ProfileRe
             after the moment.
         variables: the variables of the model; other variables are named after the layer that reads them.
     """
-    found, spaces, attempts, at = ProfileReading(), {}, {}, 0.0
+    reading, spaces, attempts, at = ProfileReading(), {}, {}, 0.0
     for path in paths:
         name = _NAME.fullmatch(path.name)
         if name is None:
-            found.broken.append(f"{path} is no profile of a replica, by its name")
+            reading.broken.append(f"{path} is no profile of a replica, by its name")
             continue
         replica, task = f"{name['role']}-{name['index']}", f"/job:{name['role']}/task:{name['index']}"
         try:
             spaces[task], attempts[task] = _read(path), int(name["attempt"])
             at = traced_steps.at_name(path.parent.name) if traced_steps.is_name(path.parent.name) else at
         except TraceRefused as reason:
-            found.refused[replica] = str(reason)
+            reading.refused[replica] = str(reason)
         except ValueError as error:
-            found.broken.append(str(error))
+            reading.broken.append(str(error))
     try:
         for task, steps in profiles.read(spaces, STEPS, at, variables).items():
-            found.traces.append(_trace(steps, task, attempts[task], variables))
+            reading.traces.append(_trace(steps, task, attempts[task], variables))
     except (ValueError, KeyError, TypeError, IndexError, OverflowError) as error:
-        found.broken.append(f"the profiles make no sense together: {first_line(error)}")
-    return found
+        reading.broken.append(f"the profiles make no sense together: {first_line(error)}")
+    return reading
 
 
 def _read(path: Path) -> Any:

@@ -84,7 +84,7 @@ def whole_lines(data: bytes, *, is_full: bool) -> bytes:
 
 def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> SpoolReading:
     """Return the records in whole lines of a spool; a line that is not a record counts as broken."""
-    found: dict[str, list[Any]] = {"sample": [], "step": [], "evaluation": []}
+    records: dict[str, list[Any]] = {"sample": [], "step": [], "evaluation": []}
     happened: list[JobEvent] = []
     started = ended = False
     broken = 0
@@ -95,11 +95,11 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Spoo
         try:
             match record.get("type"):
                 case "sample":
-                    found["sample"].append(_record(Sample, record, replica, attempt))
+                    records["sample"].append(_record(Sample, record, replica, attempt))
                 case "step":
-                    found["step"].append(_record(StepReport, record, *_trainer(record, replica, attempt)))
+                    records["step"].append(_record(StepReport, record, *_trainer(record, replica, attempt)))
                 case "evaluation":
-                    found["evaluation"].append(_record(EvaluationReport, record, replica, attempt))
+                    records["evaluation"].append(_record(EvaluationReport, record, replica, attempt))
                 case "started":
                     started = True
                     happened.append(_started(record, replica, attempt))
@@ -116,9 +116,9 @@ def parse(data: bytes, *, replica: ReplicaId, attempt: int, offset: int) -> Spoo
         offset=offset,
         started=started,
         ended=ended,
-        samples=tuple(found["sample"]),
-        steps=tuple(found["step"]),
-        evaluations=tuple(found["evaluation"]),
+        samples=tuple(records["sample"]),
+        steps=tuple(records["step"]),
+        evaluations=tuple(records["evaluation"]),
         events=tuple(happened),
         broken=broken,
     )

@@ -76,7 +76,7 @@ def read(run: Path, name: str) -> TraceReading:
 
     If a trainer has written a traced step, which includes sizes in bytes, its profile is not used.
     """
-    found: dict[str, Trace] = {}
+    traces_by_trainer: dict[str, Trace] = {}
     broken: list[str] = []
     refused: dict[str, str] = {}
     profiled = []
@@ -91,18 +91,20 @@ def read(run: Path, name: str) -> TraceReading:
         except ValueError as error:
             broken.append(str(error))
         else:
-            found[trace.trainer] = trace
+            traces_by_trainer[trace.trainer] = trace
     if profiled:
         from paceline.sources import profiles
 
         seen = profiles.read(profiled, _variables(run))
-        found = {each.trainer: each for each in seen.traces} | found
+        traces_by_trainer = {
+            profiled_trace.trainer: profiled_trace for profiled_trace in seen.traces
+        } | traces_by_trainer
         broken += seen.broken
         refused |= seen.refused
     return TraceReading(
         name=name,
         folder=run / traces.FOLDER / name,
-        traces=tuple(found[trainer] for trainer in sorted(found)),
+        traces=tuple(traces_by_trainer[trainer] for trainer in sorted(traces_by_trainer)),
         broken=tuple(broken),
         refused=refused,
     )

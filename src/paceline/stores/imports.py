@@ -67,14 +67,19 @@ class Imports(rows.StorePart):
             ]
             if facts:
                 update = sa.update(tables.replicas).where(tables.replicas.c.id == sa.bindparam("row"))
-                named: dict[str, Any] = {each: sa.bindparam(each) for each in ("host", "address", "cores")}
+                named: dict[str, Any] = {
+                    column: sa.bindparam(column) for column in ("host", "address", "cores")
+                }
                 connection.execute(update.values(named), facts)
-            for each in packed:
-                owned = [{"replica_id": _owner(ids, each.replica, name), **row} for row in each.values]
-                connection.execute(sa.insert(each.table), owned)
+            for packed_rows in packed:
+                owned = [
+                    {"replica_id": _owner(ids, packed_rows.replica, name), **row}
+                    for row in packed_rows.values
+                ]
+                connection.execute(sa.insert(packed_rows.table), owned)
             for batch in (*latest, list(recording.evaluations)):
-                known = {value.replica: _owner(ids, value.replica, name) for value in batch}
-                measurements.insert(connection, batch, known)
+                owners = {value.replica: _owner(ids, value.replica, name) for value in batch}
+                measurements.insert(connection, batch, owners)
             journals.insert_events(connection, key, list(recording.events))
             for change in recording.changes:
                 files = {
@@ -83,7 +88,7 @@ class Imports(rows.StorePart):
                 }
                 times = {"asked_at": change.asked_at, "done_at": change.done_at}
                 connection.execute(sa.insert(tables.relays).values(run_id=key, **files, **times))
-            for probe in {each.began_at: each for each in recording.probes}.values():
+            for probe in {recorded.began_at: recorded for recorded in recording.probes}.values():
                 probes.insert(connection, key, probe)
             conclusion_rows.insert(connection, key, conclusion)
             digest_rows.save(connection, key, digest)

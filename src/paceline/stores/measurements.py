@@ -286,7 +286,7 @@ def _of_current_attempts(
 
     Reports with `CURRENT_ATTEMPT` of replicas that the run does not have are dropped.
     """
-    if all(each.attempt != values.CURRENT_ATTEMPT for each in steps):
+    if all(report.attempt != values.CURRENT_ATTEMPT for report in steps):
         return steps
     columns = tables.replicas.c
     query = sa.select(columns.role, columns.number, columns.attempt).where(columns.run_id == run)
@@ -294,13 +294,13 @@ def _of_current_attempts(
         roles.ReplicaId(roles.Role(role), number): attempt
         for role, number, attempt in connection.execute(query)
     }
-    found = []
-    for each in steps:
-        if each.attempt != values.CURRENT_ATTEMPT:
-            found.append(each)
-        elif each.replica in attempts:
-            found.append(dataclasses.replace(each, attempt=attempts[each.replica]))
-    return found
+    current_reports = []
+    for report in steps:
+        if report.attempt != values.CURRENT_ATTEMPT:
+            current_reports.append(report)
+        elif report.replica in attempts:
+            current_reports.append(dataclasses.replace(report, attempt=attempts[report.replica]))
+    return current_reports
 
 
 def _replicas(batches: Iterable[Sequence[Any]]) -> set[roles.ReplicaId]:

@@ -29,20 +29,20 @@ class ModelLists(rows.StorePart):
         Raises:
             StoreError: the store cannot be read.
         """
-        own, known = tables.runs.c, tables.digests.c
+        run, digest = tables.runs.c, tables.digests.c
         conditions = tuple(_conditions(engine, prefix))
         count = sa.func.count()
-        last = sa.func.max(own.submitted_at)
-        query = sa.select(own.model, count, last).where(own.model != "", *conditions).group_by(own.model)
+        last = sa.func.max(run.submitted_at)
+        query = sa.select(run.model, count, last).where(run.model != "", *conditions).group_by(run.model)
         newest = (
-            sa.select(own.model, known.examples_per_second, known.used_cores, known.auc)
+            sa.select(run.model, digest.examples_per_second, digest.used_cores, digest.auc)
             .join_from(tables.runs, tables.digests)
             .where(*conditions)
-            .order_by(own.submitted_at.desc(), own.id.desc())
+            .order_by(run.submitted_at.desc(), run.id.desc())
             .limit(_LOOKED_AT)
         )
         with self._database.reading() as connection:
-            found = connection.execute(query.order_by(last.desc(), own.model).limit(limit)).all()
+            found = connection.execute(query.order_by(last.desc(), run.model).limit(limit)).all()
             told: dict[str, list[trained_models.Told]] = {}
             for model, *numbers in connection.execute(newest):
                 told.setdefault(model, []).append(trained_models.Told(*numbers))

@@ -159,17 +159,19 @@ def joined(chunks: Sequence[blocks.Columns]) -> dict[str, Sequence[Any]]:
         return dict(chunks[0])
     counts = [len(columns["at"]) for columns in chunks]
     every = dict.fromkeys(itertools.chain.from_iterable(chunks))
-    found: dict[str, Sequence[Any]] = {}
+    merged_columns: dict[str, Sequence[Any]] = {}
     for name in every:
         numbers: list[Any] = []
         for columns, count in zip(chunks, counts, strict=True):
             numbers.extend(columns.get(name) or itertools.repeat(None, count))
-        found[name] = numbers
+        merged_columns[name] = numbers
     if any(after["at"][0] < before["at"][-1] for before, after in itertools.pairwise(chunks)):
-        at = found["at"]
+        at = merged_columns["at"]
         order = sorted(range(len(at)), key=at.__getitem__)
-        found = {name: [numbers[place] for place in order] for name, numbers in found.items()}
-    return found
+        merged_columns = {
+            name: [numbers[place] for place in order] for name, numbers in merged_columns.items()
+        }
+    return merged_columns
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

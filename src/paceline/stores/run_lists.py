@@ -86,27 +86,27 @@ class RunLists(rows.StorePart):
             found = [_summary(row) for row in connection.execute(query)]
         return run_queries.cut(found, total, wanted)
 
-    def _sorted(self, query: sa.Select[Any], wanted: RunQuery) -> sa.Select[Any]:
+    def _sorted(self, query: sa.Select[Any], run_query: RunQuery) -> sa.Select[Any]:
         """Sort a query in the order of the page and start it after the previous page.
 
         The limit is one run more than the page, which shows whether there is a next page.
         """
         name = self._database.bytewise(tables.runs.c.name)
-        value = name if wanted.order is Order.NAME else _ORDERS[wanted.order]
+        value = name if run_query.order is Order.NAME else _ORDERS[run_query.order]
         # Sorting by IS NULL prevents the use of an index, so it is done only if the value may be missing.
-        missing = [] if wanted.order in (Order.SUBMITTED, Order.NAME) else [value.is_(None)]
-        directed = [each.desc() if wanted.descending else each.asc() for each in (value, name)]
-        query = query.order_by(*missing, *directed).limit(wanted.limit + 1)
-        if wanted.after is None:
+        missing = [] if run_query.order in (Order.SUBMITTED, Order.NAME) else [value.is_(None)]
+        directed = [each.desc() if run_query.descending else each.asc() for each in (value, name)]
+        query = query.order_by(*missing, *directed).limit(run_query.limit + 1)
+        if run_query.after is None:
             return query
 
         def follows(column: sa.ColumnElement[Any], last: float | str) -> sa.ColumnElement[bool]:
-            return column < last if wanted.descending else column > last
+            return column < last if run_query.descending else column > last
 
-        behind = follows(name, wanted.after.name)
-        if wanted.after.value is None:
+        behind = follows(name, run_query.after.name)
+        if run_query.after.value is None:
             return query.where(value.is_(None) & behind)
-        last = wanted.after.value
+        last = run_query.after.value
         return query.where(value.is_(None) | follows(value, last) | ((value == last) & behind))
 
 
@@ -125,28 +125,28 @@ def _summary(row: Sequence[Any]) -> runs.RunSummary:
     return runs.RunSummary(**values, digest=digests.read(digest, values["name"]))
 
 
-def _conditions(wanted: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
+def _conditions(run_query: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
     columns, labels = tables.runs.c, tables.labels.c
-    if wanted.phases is not None:
-        yield columns.phase.in_([phase.value for phase in wanted.phases])
-    if wanted.search:
+    if run_query.phases is not None:
+        yield columns.phase.in_([phase.value for phase in run_query.phases])
+    if run_query.search:
         digest = tables.digests.c
         name, model, value, finding, codes = (
-            each.icontains(wanted.search, autoescape=True)
-            for each in (columns.name, columns.model, labels.value, digest.finding, digest.codes)
+            column.icontains(run_query.search, autoescape=True)
+            for column in (columns.name, columns.model, labels.value, digest.finding, digest.codes)
         )
         yield name | model | _labelled(value) | finding | codes
-    if wanted.model:
-        yield columns.model == wanted.model
-    if wanted.finding:
-        known = sa.literal(" ") + tables.digests.c.codes + " "
-        yield known.contains(f" {wanted.finding} ", autoescape=True)
-    for requirement in wanted.selector.requirements:
+    if run_query.model:
+        yield columns.model == run_query.model
+    if run_query.finding:
+        spaced_codes = sa.literal(" ") + tables.digests.c.codes + " "
+        yield spaced_codes.contains(f" {run_query.finding} ", autoescape=True)
+    for requirement in run_query.selector.requirements:
         yield _required(requirement)
-    if wanted.since is not None:
-        yield columns.submitted_at >= wanted.since
-    if wanted.until is not None:
-        yield columns.submitted_at < wanted.until
+    if run_query.since is not None:
+        yield columns.submitted_at >= run_query.since
+    if run_query.until is not None:
+        yield columns.submitted_at < run_query.until
 
 
 def _labelled(*conditions: sa.ColumnElement[bool]) -> sa.ColumnElement[bool]:

@@ -83,20 +83,20 @@ class StoredRuns(rows.StorePart):
             row = connection.execute(query).one_or_none()
             if row is None:
                 raise rows.not_found(connection, name)
-        what = f"job {name!r}"
+        subject = f"job {name!r}"
         return runs.Run(
             name=name,
-            spec=encodings.decode(job_specs.JobSpec, row.spec, what=what),
+            spec=encodings.decode(job_specs.JobSpec, row.spec, what=subject),
             source=row.source.decode("utf-8", "surrogatepass"),
             engine=row.engine,
             directory=row.directory,
             submitted_at=row.submitted_at,
-            phase=encodings.member(statuses.JobPhase, row.phase, what=what),
+            phase=encodings.member(statuses.JobPhase, row.phase, what=subject),
             message=row.message,
             started_at=row.started_at,
             finished_at=row.finished_at,
             notes=tuple(json.loads(row.notes)),
-            detail=encodings.member(runs.Detail, row.detail, what=what),
+            detail=encodings.member(runs.Detail, row.detail, what=subject),
         )
 
     def update_run(
@@ -253,18 +253,18 @@ class StoredRuns(rows.StorePart):
             NotFound: there is no such run.
             StoreError: the store cannot be read.
         """
-        what = f"a replica of job {name!r}"
+        subject = f"a replica of job {name!r}"
         with self._database.reading() as connection:
             key = rows.run_id(connection, name)
             query = sa.select(tables.replicas).where(tables.replicas.c.run_id == key)
             return [
                 runs.ReplicaRow(
-                    replica=roles.ReplicaId(encodings.member(roles.Role, row.role, what=what), row.number),
-                    phase=encodings.member(statuses.ReplicaPhase, row.phase, what=what),
+                    replica=roles.ReplicaId(encodings.member(roles.Role, row.role, what=subject), row.number),
+                    phase=encodings.member(statuses.ReplicaPhase, row.phase, what=subject),
                     attempt=row.attempt,
                     restarts=row.restarts,
                     memory_bytes=row.memory_bytes,
-                    exit=encodings.decode(statuses.ExitReason, row.exit, what=what) if row.exit else None,
+                    exit=encodings.decode(statuses.ExitReason, row.exit, what=subject) if row.exit else None,
                     host=row.host,
                     address=row.address,
                     pid=row.pid,

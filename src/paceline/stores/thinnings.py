@@ -124,14 +124,14 @@ class Thinnings(rows.StorePart):
         """Combine the measurements of some rows; a damaged row stays, so that its reader gets an error."""
         query = sa.select(table.c.id, table.c.data).where(table.c.id.in_(numbers))
         with self._database.reading() as connection:
-            found = connection.execute(query.order_by(table.c.first_at, table.c.id)).all()
-        known, whole = [], []
-        for number, data in found:
+            packed_rows = connection.execute(query.order_by(table.c.first_at, table.c.id)).all()
+        readable_numbers, whole = [], []
+        for number, data in packed_rows:
             try:
                 whole.append(blocks.unpack(data))
             except blocks.Damaged:
                 continue
-            known.append(number)
+            readable_numbers.append(number)
         if not whole:
             return
         columns = packings.joined(whole)
@@ -140,8 +140,8 @@ class Thinnings(rows.StorePart):
             return
         with self._database.writing() as connection:
             _ended(connection, name)
-            removed = connection.execute(sa.delete(table).where(table.c.id.in_(known))).rowcount
-            if removed != len(known):
+            removed = connection.execute(sa.delete(table).where(table.c.id.in_(readable_numbers))).rowcount
+            if removed != len(readable_numbers):
                 raise Conflict(f"another process thins {name} out, too")
             packings.insert(connection, packings.PACKINGS[kind].blocks, owner, fewer)
 

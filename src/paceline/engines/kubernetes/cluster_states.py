@@ -74,24 +74,24 @@ def read(objects: Iterable[Object], namespace: str) -> ClusterState:
         ValueError: an object does not have the API's format; the message names it.
     """
     by_kind: dict[str, list[Object]] = collections.defaultdict(list)
-    for each in objects:
-        by_kind[str(each.get("kind"))].append(each)
+    for api_object in objects:
+        by_kind[str(api_object.get("kind"))].append(api_object)
     used: dict[str, Resources] = collections.defaultdict(Resources)
-    for each in by_kind["Pod"]:
-        host = str(_at(each, "spec", "nodeName") or "")
-        if host and _at(each, "status", "phase") not in ENDED:
-            used[host] += requests(each)
+    for api_object in by_kind["Pod"]:
+        host = str(_at(api_object, "spec", "nodeName") or "")
+        if host and _at(api_object, "status", "phase") not in ENDED:
+            used[host] += requests(api_object)
     return ClusterState(
-        nodes=tuple(_node(each, used) for each in by_kind["Node"]),
+        nodes=tuple(_node(node, used) for node in by_kind["Node"]),
         quotas=tuple(
-            _quota(each)
-            for each in by_kind["ResourceQuota"]
-            if _at(each, "metadata", "namespace") == namespace and not _is_scoped(each)
+            _quota(quota)
+            for quota in by_kind["ResourceQuota"]
+            if _at(quota, "metadata", "namespace") == namespace and not _is_scoped(quota)
         ),
         short_of_cpu=tuple(
-            f"{_at(each, 'metadata', 'namespace')}/{_name(each)}"
-            for each in by_kind["Pod"]
-            if _is_short_of_cpu(each)
+            f"{_at(pod, 'metadata', 'namespace')}/{_name(pod)}"
+            for pod in by_kind["Pod"]
+            if _is_short_of_cpu(pod)
         ),
     )
 

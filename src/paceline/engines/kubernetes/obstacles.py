@@ -56,24 +56,26 @@ def read(
         events: the events about all pods in its namespace, including pods of other jobs and deleted pods.
         silent: for each node that does not answer, by name: since when, in Unix seconds.
     """
-    found = list(pods)
-    known = {pod["metadata"]["name"]: attempt for pod in found if (attempt := attempt_of(pod)) is not None}
-    coming = {attempt_of(pod) for pod in found if (pod.get("status") or {}).get("phase") == "Pending"}
-    seen = [each for pod in found for each in _of_pod(pod, silent)]
-    there = {_key(each) for each in seen}
-    told = []
-    for each in _told(job, events, known):
+    job_pods = list(pods)
+    attempts = {
+        pod["metadata"]["name"]: attempt for pod in job_pods if (attempt := attempt_of(pod)) is not None
+    }
+    coming = {attempt_of(pod) for pod in job_pods if (pod.get("status") or {}).get("phase") == "Pending"}
+    pod_obstacles = [obstacle for pod in job_pods for obstacle in _of_pod(pod, silent)]
+    there = {_key(obstacle) for obstacle in pod_obstacles}
+    event_obstacles = []
+    for obstacle in _told(job, events, attempts):
         # An event about an existing pod may be out of date. For a deleted pod it is the last information.
         is_over = {
-            ObstacleKind.UNSCHEDULABLE: _key(each) not in there,
-            ObstacleKind.NODE_LOST: _attempt(each) in known.values() and _key(each) not in there,
-            ObstacleKind.VOLUME: _attempt(each) not in coming,
+            ObstacleKind.UNSCHEDULABLE: _key(obstacle) not in there,
+            ObstacleKind.NODE_LOST: _attempt(obstacle) in attempts.values() and _key(obstacle) not in there,
+            ObstacleKind.VOLUME: _attempt(obstacle) not in coming,
         }
-        if not is_over.get(each.kind, False):
-            told.append(each)
+        if not is_over.get(obstacle.kind, False):
+            event_obstacles.append(obstacle)
     # An event replaces the pod's own obstacle of the same key, because it also has a count.
-    counted = {_key(each) for each in told}
-    return [each for each in seen if _key(each) not in counted] + told
+    counted = {_key(obstacle) for obstacle in event_obstacles}
+    return [obstacle for obstacle in pod_obstacles if _key(obstacle) not in counted] + event_obstacles
 
 
 def _key(each: Obstacle) -> tuple[ObstacleKind, ReplicaId | None, int | None]:
@@ -122,21 +124,21 @@ def _first_waiting(status: Object) -> Mapping[str, str]:
 
 
 def _told(job: str, events: Iterable[Object], known: Mapping[str, Attempt]) -> Iterator[Obstacle]:
-    for each in events:
-        about = each.get("involvedObject") or {}
-        kind = _EVENTS.get(str(each.get("reason")))
+    for event in events:
+        about = event.get("involvedObject") or {}
+        kind = _EVENTS.get(str(event.get("reason")))
         if kind is None or about.get("kind") != "Pod":
             continue
         name = str(about.get("name"))
-        found = known.get(name) or _attempt_in(job, name)
-        if found is not None:
+        replica_attempt = known.get(name) or _attempt_in(job, name)
+        if replica_attempt is not None:
             yield Obstacle(
                 kind=kind,
-                message=str(each.get("message") or each["reason"]),
-                replica=found[0],
-                attempt=found[1],
-                at=_last(each),
-                count=_count(each),
+                message=str(event.get("message") or event["reason"]),
+                replica=replica_attempt[0],
+                attempt=replica_attempt[1],
+                at=_last(event),
+                count=_count(event),
             )
 
 

@@ -158,17 +158,17 @@ class LocalEngine:
     def _set_links(self, links: Mapping[str, int]) -> list[str]:
         failed = []
         for host in self._spec.hosts if self._network is not None else ():
-            wanted = links.get(host.name, host.bandwidth_bits_per_second)
-            if wanted is None or wanted == self._links.get(host.name):
+            bits_per_second = links.get(host.name, host.bandwidth_bits_per_second)
+            if bits_per_second is None or bits_per_second == self._links.get(host.name):
                 continue
             assert self._network is not None, "hosts have one"
             self._links.pop(host.name, None)
             try:
-                self._network.limit(host, wanted)
+                self._network.limit(host, bits_per_second)
             except EngineError as error:
                 failed.append(f"the link of {host.name} keeps its rate: {error.message}")
             else:
-                self._links[host.name] = wanted
+                self._links[host.name] = bits_per_second
         return failed
 
     def launch(self, attempt: int, allowance: Allowance) -> engines.Launched:

@@ -67,11 +67,11 @@ def parse(text: str) -> Selector:
     Raises:
         ValueError: the text cannot be parsed; the message says where.
     """
-    found = []
+    requirements = []
     at = _skip(text, 0)
     while at < len(text):
         requirement, at = _requirement(text, at)
-        found.append(requirement)
+        requirements.append(requirement)
         at = _skip(text, at)
         if at == len(text):
             break
@@ -80,7 +80,7 @@ def parse(text: str) -> Selector:
         at = _skip(text, at + 1)
         if at == len(text):
             raise ValueError("nothing follows the last comma")
-    return Selector(tuple(found))
+    return Selector(tuple(requirements))
 
 
 def _skip(text: str, at: int) -> int:

@@ -210,7 +210,7 @@ def joined(
     whole_run = run.phase.is_final
     samples_of, steps_of = by_replica(samples), by_replica(steps)
     latest = {report.replica: report for report in latest_steps}
-    found: dict[Role, list[ReplicaSnapshot]] = {}
+    replicas_by_role: dict[Role, list[ReplicaSnapshot]] = {}
     for row in rows:
         replica = _replica(
             row,
@@ -219,8 +219,8 @@ def joined(
             latest.get(row.replica),
             whole_run=whole_run,
         )
-        found.setdefault(row.replica.role, []).append(replica)
-    everything = [replica for replicas in found.values() for replica in replicas]
+        replicas_by_role.setdefault(row.replica.role, []).append(replica)
+    everything = [replica for replicas in replicas_by_role.values() for replica in replicas]
     reports = [*steps, *latest_steps]
     total_steps = progresses.total_steps(reports)
     newest = max((r for r in reports if r.loss is not None), key=lambda r: r.at, default=None)
@@ -229,7 +229,7 @@ def joined(
         at=at,
         lost=lost,
         whole_run=whole_run,
-        roles=tuple(_role(role, replicas, everything) for role, replicas in found.items()),
+        roles=tuple(_role(role, replicas, everything) for role, replicas in replicas_by_role.items()),
         step=progresses.step(reports),
         total_steps=_asked_steps(run) if total_steps is None else total_steps,
         steps_per_second=progresses.rate(steps),
@@ -299,7 +299,7 @@ def _retransmitted(samples: Sequence[Sample]) -> float | None:
 def _role(
     role: Role, replicas: Sequence[ReplicaSnapshot], everything: Sequence[ReplicaSnapshot]
 ) -> RoleSnapshot:
-    found = (
+    role_imbalances = (
         _imbalance("CPU", replicas, lambda r: r.cpu_cores, everything),
         _imbalance("network", replicas, lambda r: r.network_bytes_per_second, everything),
     )
@@ -310,7 +310,7 @@ def _role(
         memory_bytes=rates.total(replica.memory_bytes for replica in replicas),
         received_bytes_per_second=rates.total(replica.received_bytes_per_second for replica in replicas),
         sent_bytes_per_second=rates.total(replica.sent_bytes_per_second for replica in replicas),
-        imbalances=tuple(imbalance for imbalance in found if imbalance is not None),
+        imbalances=tuple(imbalance for imbalance in role_imbalances if imbalance is not None),
     )
 
 

@@ -38,20 +38,24 @@ class ServerTime:
 
 def traffic(traces: Sequence[Trace]) -> tuple[VariableTraffic, ...]:
     """Return the traffic of a step, most bytes first, then what has no bytes measured, longest first."""
-    found: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
+    groups_by_key: dict[tuple[str | None, int | None, str, Direction], list[tuple[int, list[Transfer]]]] = {}
     for trace in traces:
-        own: dict[tuple[str | None, int | None, str, Direction], list[Transfer]] = {}
-        for each in trace.transfers:
-            own.setdefault((each.variable, each.shard, each.server, each.direction), []).append(each)
-        for key, transfers in own.items():
-            found.setdefault(key, []).append((max(len(trace.splits), len(transfers)), transfers))
+        trace_transfers: dict[tuple[str | None, int | None, str, Direction], list[Transfer]] = {}
+        for transfer in trace.transfers:
+            trace_transfers.setdefault(
+                (transfer.variable, transfer.shard, transfer.server, transfer.direction), []
+            ).append(transfer)
+        for key, transfers in trace_transfers.items():
+            groups_by_key.setdefault(key, []).append((max(len(trace.splits), len(transfers)), transfers))
     rows = (
         VariableTraffic(
             variable=variable, shard=shard, server=server, direction=direction,
-            bytes=_sum([_mean(steps, [each.bytes for each in some]) for steps, some in groups]),
-            microseconds=_sum([_mean(steps, [each.microseconds for each in some]) for steps, some in groups]),
+            bytes=_sum([_mean(steps, [transfer.bytes for transfer in some]) for steps, some in groups]),
+            microseconds=_sum(
+                [_mean(steps, [transfer.microseconds for transfer in some]) for steps, some in groups]
+            ),
         )
-        for (variable, shard, server, direction), groups in found.items()
+        for (variable, shard, server, direction), groups in groups_by_key.items()
     )  # fmt: skip
     return tuple(sorted(rows, key=_order))
 

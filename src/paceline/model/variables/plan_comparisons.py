@@ -56,17 +56,17 @@ def fitted(plan: Plan, variables: Sequence[Variable], servers: int) -> Plan:
 
 
 def _misfits(planned: Sequence[Variable], wanted: Sequence[Variable]) -> Iterator[str]:
-    known = {variable.name: variable for variable in planned}
+    planned_by_name = {variable.name: variable for variable in planned}
     names = {variable.name for variable in wanted}
     for variable in wanted:
-        other = known.get(variable.name)
+        other = planned_by_name.get(variable.name)
         if other is None:
             yield f"it lacks the variable {variable.name!r}"
         elif other.shape != variable.shape:
             yield f"{variable.name!r} has the shape {list(other.shape)} in it, not {list(variable.shape)}"
         elif other.sparse != variable.sparse:
             yield f"{variable.name!r} is {'a table' if other.sparse else 'no table'} in it"
-    for name in known:
+    for name in planned_by_name:
         if name not in names:
             yield f"it has a variable {name!r} that the model lacks"
 

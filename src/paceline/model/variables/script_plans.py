@@ -186,7 +186,7 @@ def _skipped(here: Sequence[Variable], before: PlacementRequest) -> dict[str, in
     """
     if before.is_by_size or before.servers == 1:
         return {}
-    found: dict[str, int] = {}
+    skipped_by_name: dict[str, int] = {}
     last: int | None = None
     for variable in here:
         for index, device in enumerate(variable.devices):
@@ -194,11 +194,11 @@ def _skipped(here: Sequence[Variable], before: PlacementRequest) -> dict[str, in
             skipped = 0 if last is None or server is None else (server - last - 1) % before.servers
             if skipped and index:
                 raise ValueError(_OWN_WAY)
-            found[variable.name] = found.get(variable.name, 0) + skipped
+            skipped_by_name[variable.name] = skipped_by_name.get(variable.name, 0) + skipped
             last = server if server is not None else last
-    if sum(found.values()) > _MOST_SKIPPED:
+    if sum(skipped_by_name.values()) > _MOST_SKIPPED:
         raise ValueError(_OWN_WAY)
-    return found
+    return skipped_by_name
 
 
 _OWN_WAY = "where variables would be is not known: the script does not give its own to servers in turn"

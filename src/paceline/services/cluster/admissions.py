@@ -108,29 +108,36 @@ class Admissions:
         """
         there = await _listed(self._cluster)
         free: Sequence[Node] = cluster_states.read(there, "").nodes
-        for record, own in begun:
-            free = queues.reserved(free, record.state.spec, promised(record, own))
-        others = [each for each in there if labels.JOB not in (each["metadata"].get("labels") or {})]
+        for record, job_pods in begun:
+            free = queues.reserved(free, record.state.spec, promised(record, job_pods))
+        others = [
+            api_object
+            for api_object in there
+            if labels.JOB not in (api_object["metadata"].get("labels") or {})
+        ]
         empty = cluster_states.read(others, "").nodes
-        quotas = [each for each in there if each["kind"] == kinds.QUOTAS.name]
-        namespaces = {each.namespace for each in applicants} | {each.key[0] for each in growing}
+        quotas = [api_object for api_object in there if api_object["kind"] == kinds.QUOTAS.name]
+        namespaces = {applicant.namespace for applicant in applicants} | {wish.key[0] for wish in growing}
         limits = {namespace: cluster_states.read(quotas, namespace).quotas for namespace in namespaces}
-        waiting, now = [_waiting(each, limits[each.namespace]) for each in applicants], self._clock()
-        admitted = {each.key: each.places for each in queues.admit(waiting, free, empty, now)}
+        waiting, now = (
+            [_waiting(applicant, limits[applicant.namespace]) for applicant in applicants],
+            self._clock(),
+        )
+        admitted = {admission.key: admission.places for admission in queues.admit(waiting, free, empty, now)}
         taken: Sequence[Node] = free
-        for each in applicants:
-            if each.uid in admitted:
-                taken = queues.reserved(taken, each.spec, admitted[each.uid])
+        for applicant in applicants:
+            if applicant.uid in admitted:
+                taken = queues.reserved(taken, applicant.spec, admitted[applicant.uid])
         verdicts = {
-            each.uid: AdmissionVerdict(room=admitted[each.uid])
-            if each.uid in admitted
-            else _rejected(each, taken, limits[each.namespace])
-            for each in applicants
+            applicant.uid: AdmissionVerdict(room=admitted[applicant.uid])
+            if applicant.uid in admitted
+            else _rejected(applicant, taken, limits[applicant.namespace])
+            for applicant in applicants
         }
         overdue = [
-            each.priority
-            for each in waiting
-            if each.key not in admitted and queues.is_overdue(each, empty, now)
+            queued_job.priority
+            for queued_job in waiting
+            if queued_job.key not in admitted and queues.is_overdue(queued_job, empty, now)
         ]
         for wish in growing:
             spec = wish.record.state.spec

@@ -247,19 +247,21 @@ async def nodes(cluster: Cluster) -> Check:
     """Check how many nodes there are, and that at least one takes pods."""
     name = "Nodes"
     try:
-        found = cluster_states.read((await cluster.list(kinds.NODES)).objects, "").nodes
+        all_nodes = cluster_states.read((await cluster.list(kinds.NODES)).objects, "").nodes
     except ClusterError as error:
         return _unknown(name, error)
-    silent = [each.name for each in found if not each.is_ready]
-    cordoned = [each.name for each in found if each.is_ready and each.is_cordoned]
-    cores = sum(each.allocatable.millicores for each in found if each.name not in (*silent, *cordoned)) / 1000
-    ready = len(found) - len(silent)
-    detail = f"{ready} of {len(found)} Ready, {cores:g} cores"
+    silent = [node.name for node in all_nodes if not node.is_ready]
+    cordoned = [node.name for node in all_nodes if node.is_ready and node.is_cordoned]
+    cores = (
+        sum(node.allocatable.millicores for node in all_nodes if node.name not in (*silent, *cordoned)) / 1000
+    )
+    ready = len(all_nodes) - len(silent)
+    detail = f"{ready} of {len(all_nodes)} Ready, {cores:g} cores"
     if silent:
         detail += f"; not Ready: {_some(silent)}"
     if cordoned:
         detail += f"; cordoned: {_some(cordoned)}"
-    if not found or ready == len(cordoned):
+    if not all_nodes or ready == len(cordoned):
         return Check(name=name, state=CheckState.FAILED, detail=detail, advice="no node takes pods")
     if silent:
         return Check(

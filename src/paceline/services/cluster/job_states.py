@@ -91,18 +91,18 @@ def allowed(unknown: list[str], what: str) -> Iterator[None]:
 
 async def _room(cluster: Cluster, resource: Object, spec: JobSpec, unknown: list[str]) -> Room:
     """Return whether a job fits on the cluster now, which jobs are served before it, and which jobs run."""
-    own = resource["metadata"]
-    state = await admissions.look(cluster, own["namespace"])
+    metadata = resource["metadata"]
+    state = await admissions.look(cluster, metadata["namespace"])
     others: list[Object] = []
     with allowed(unknown, "which jobs of other namespaces wait or run"):
         others = list((await cluster.list(kinds.TRAINING_JOBS)).objects)
-    waiting = sorted((each for each in others if _waits(each)), key=_order)
-    ahead = [each for each in waiting if _order(each) < _order(resource)]
-    running = [each for each in others if _runs(each)]
+    waiting = sorted((job for job in others if _waits(job)), key=_order)
+    ahead = [job for job in waiting if _order(job) < _order(resource)]
+    running = [job for job in others if _runs(job)]
     return Room(
         fit=fits.fit(spec, state.nodes, state.quotas),
-        ahead=tuple(_called(each, own["namespace"]) for each in ahead),
-        running=tuple(_called(each, own["namespace"]) for each in running),
+        ahead=tuple(_called(job, metadata["namespace"]) for job in ahead),
+        running=tuple(_called(job, metadata["namespace"]) for job in running),
     )
 
 

@@ -56,18 +56,18 @@ async def give_back(cluster: Cluster, held_by: str) -> None:
 
 
 def _chosen(nodes: Sequence[Node], spec: JobSpec, held_by: str) -> list[str]:
-    wanted = len(spec.hosts)
-    is_open = [each for each in nodes if eligibility.obstacle(each, spec.placement) is None]
-    free = [each for each in is_open if each.labels.get(KEY) in (None, held_by)]
-    if len(free) < wanted:
+    host_count = len(spec.hosts)
+    is_open = [node for node in nodes if eligibility.obstacle(node, spec.placement) is None]
+    free = [node for node in is_open if node.labels.get(KEY) in (None, held_by)]
+    if len(free) < host_count:
         taken = len(is_open) - len(free)
         held = f", {taken} more are held by other experiments" if taken else ""
         raise EngineError(
-            f"the job names {wanted} hosts, and {len(free)} nodes are open to it{held}",
+            f"the job names {host_count} hosts, and {len(free)} nodes are open to it{held}",
             "name fewer spec.hosts, or see with kubectl get nodes what keeps the others",
         )
-    free.sort(key=lambda each: (each.used.millicores - each.allocatable.millicores, each.name))
-    return [each.name for each in free[:wanted]]
+    free.sort(key=lambda node: (node.used.millicores - node.allocatable.millicores, node.name))
+    return [node.name for node in free[:host_count]]
 
 
 async def _label(cluster: Cluster, nodes: Sequence[Node], chosen: Sequence[str], held_by: str) -> None:

@@ -89,8 +89,8 @@ def status(
         notes: notes for users, added to those of the status before.
     """
     state = record.state
-    wanted = [each for each in state.replicas if state.spec.has(each.replica)]
-    running = sum(each.phase is ReplicaPhase.RUNNING for each in wanted)
+    spec_replicas = [replica for replica in state.replicas if state.spec.has(replica.replica)]
+    running = sum(replica.phase is ReplicaPhase.RUNNING for replica in spec_replicas)
     worker = state.spec.role(Role.WORKER)
     started = before.get("startedAt") or (None if state.phase is JobPhase.PENDING else times.text(now))
     finished = (before.get("finishedAt") or times.text(now)) if state.phase.is_final else None
@@ -98,7 +98,7 @@ def status(
         "version": VERSION,
         "observedGeneration": generation,
         "phase": str(state.phase),
-        "ready": f"{running}/{len(wanted)}",
+        "ready": f"{running}/{len(spec_replicas)}",
         "workers": worker.replicas if worker else None,
         "maxWorkers": worker.most_replicas if worker else None,
         "message": state.message or message or None,
@@ -110,8 +110,8 @@ def status(
         "notes": list(dict.fromkeys((*(before.get("notes") or ()), *notes))) or None,
         "conditions": _conditions(state, before, now),
         "replicas": [
-            _replica(each, record.places.get(each.replica), former=not state.spec.has(each.replica))
-            for each in state.replicas
+            _replica(replica, record.places.get(replica.replica), former=not state.spec.has(replica.replica))
+            for replica in state.replicas
         ],
         "timers": [_timer(timer, due) for timer, due in record.progress.timers.items()],
     }
@@ -178,29 +178,46 @@ def trouble(found: Object) -> str:
     return next((each.get("message", "") for each in told if each.get("status") == "True"), "")
 
 
-def _read(found: Object, spec: JobSpec) -> JobRecord:
-    known = {ReplicaId.parse(each["name"]): each for each in found["replicas"]}
-    spec = _scaled(spec, found)
-    wanted = initial(spec).replicas
-    replicas = [_read_replica(known.get(each.replica), each) for each in wanted]
-    former = [_read_replica(known[each], ReplicaState(replica=each)) for each in known if not spec.has(each)]
+def _read(job_status: Object, spec: JobSpec) -> JobRecord:
+    replica_statuses = {
+        ReplicaId.parse(replica_status["name"]): replica_status for replica_status in job_status["replicas"]
+    }
+    spec = _scaled(spec, job_status)
+    initial_states = initial(spec).replicas
+    replicas = [
+        _read_replica(replica_statuses.get(replica_state.replica), replica_state)
+        for replica_state in initial_states
+    ]
+    former = [
+        _read_replica(replica_statuses[replica], ReplicaState(replica=replica))
+        for replica in replica_statuses
+        if not spec.has(replica)
+    ]
     # A live replica whose role the spec no longer has is left out: the spec that it began with is lost.
-    replicas += [each for each in former if spec.role(each.replica.role) or each.phase.is_final]
+    replicas += [
+        replica_state
+        for replica_state in former
+        if spec.role(replica_state.replica.role) or replica_state.phase.is_final
+    ]
     state = JobState(
         spec=spec,
-        phase=JobPhase(found["phase"]),
+        phase=JobPhase(job_status["phase"]),
         replicas=tuple(replicas),
-        outcome=JobPhase(found["outcome"]) if found.get("outcome") else None,
-        message=found.get("message") or "",
+        outcome=JobPhase(job_status["outcome"]) if job_status.get("outcome") else None,
+        message=job_status.get("message") or "",
     )
-    timers = dict(_read_timer(each) for each in found.get("timers", ()))
-    places = {replica: each["node"] for replica, each in known.items() if "node" in each}
+    timers = dict(_read_timer(saved_timer) for saved_timer in job_status.get("timers", ()))
+    places = {
+        replica: replica_status["node"]
+        for replica, replica_status in replica_statuses.items()
+        if "node" in replica_status
+    }
     progress = ReconcileProgress(state=state, timers=timers)
     return JobRecord(
         progress=progress,
         places=places,
-        resumed=found.get("resumed") or "",
-        changed=found.get("changed") or "",
+        resumed=job_status.get("resumed") or "",
+        changed=job_status.get("changed") or "",
     )
 
 

@@ -111,19 +111,20 @@ def _check_room(replica: ReplicaId, node: Node, spec: JobSpec, resize: Resize) -
             node.free.memory_bytes,
         ),
     )
-    for what, wanted, has, most, free in asked:
-        if wanted is None:
+    for resource, amount, has, most, free in asked:
+        if amount is None:
             continue
-        if wanted > most:
+        if amount > most:
             raise EngineError(
-                f"{replica} cannot have {_amount(what, wanted)}: node {node.name} has {_amount(what, most)}",
+                f"{replica} cannot have {_amount(resource, amount)}: "
+                f"node {node.name} has {_amount(resource, most)}",
                 "a pod stays on its node; change the job file, and let the job go on from its checkpoint",
             )
-        if wanted - has > free:
+        if amount - has > free:
             raise EngineError(
-                f"{replica} cannot have {_amount(what, wanted)} now: node {node.name} has "
-                f"{_amount(what, max(0, free))} left for it",
-                f"ask for at most {_amount(what, has + max(0, free))}, or wait for other pods to end",
+                f"{replica} cannot have {_amount(resource, amount)} now: node {node.name} has "
+                f"{_amount(resource, max(0, free))} left for it",
+                f"ask for at most {_amount(resource, has + max(0, free))}, or wait for other pods to end",
             )
 
 

@@ -138,18 +138,20 @@ def _settle(store: Store, name: str, resource: Object, now: float) -> None:
 
 def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:
     """Return the events of a change of state: replicas that ended, and a new phase of the job."""
-    found = []
-    for each in after.replicas:
-        old = before.replica(each.replica)
-        if each.exit is not None and (old is None or (old.exit, old.attempt) != (each.exit, each.attempt)):
+    job_events = []
+    for replica in after.replicas:
+        old = before.replica(replica.replica)
+        if replica.exit is not None and (
+            old is None or (old.exit, old.attempt) != (replica.exit, replica.attempt)
+        ):
             event = JobEvent(
-                at=at, kind="replica-exited", message=str(each.exit), replica=each.replica,
-                attempt=each.attempt,
+                at=at, kind="replica-exited", message=str(replica.exit), replica=replica.replica,
+                attempt=replica.attempt,
             )  # fmt: skip
-            found.append(event)
+            job_events.append(event)
     if after.phase is not before.phase:
-        found.append(JobEvent(at=at, kind=str(after.phase), message=after.message))
-    return found
+        job_events.append(JobEvent(at=at, kind=str(after.phase), message=after.message))
+    return job_events
 
 
 def end_all_but(

@@ -50,27 +50,27 @@ def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: 
         ) from error
     called = origin or path.name
     try:
-        found = recordings.read(path)
+        recording = recordings.read(path)
     except InvalidInput as error:
         hint = "paceline record NAME makes one"
         raise InvalidInput(error.message.replace(str(path), called), hint) from error
     with _explained(called):
-        recording_checks.check(found)
+        recording_checks.check(recording)
         # The findings use the job's name in this home.
-        found = _named(_ended(found, called), registry.free_name(name or found.run.name))
-        look = diagnosis_runs.of(found)
-        digest = job_summaries.digest(snapshots.of(found), look)
-    conclusion = found.conclusion or Conclusion(
-        at=found.at, version=metadata.version("paceline"), explanation=look.explanation
+        recording = _named(_ended(recording, called), registry.free_name(name or recording.run.name))
+        look = diagnosis_runs.of(recording)
+        digest = job_summaries.digest(snapshots.of(recording), look)
+    conclusion = recording.conclusion or Conclusion(
+        at=recording.at, version=metadata.version("paceline"), explanation=look.explanation
     )
     with tempfile.TemporaryDirectory(dir=registry.made_home(), prefix=".import-") as scratch:
         folder = Path(scratch) / "run"
         with _explained(called):
-            _fill(folder, found)
+            _fill(folder, recording)
         with registry.choosing():
-            chosen = registry.free_name(found.run.name)
+            chosen = registry.free_name(recording.run.name)
             home = registry.home.folder(chosen).path
-            named = _named(found, chosen, directory=str(home))
+            named = _named(recording, chosen, directory=str(home))
             home.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(home)
             try:

@@ -97,20 +97,20 @@ def checks(script: Path, python: str, run: Run) -> Iterator[Check]:
     names = _names(_text(script))
     # Other libraries, too, have sessions and a `fit`.
     is_known = names is not None and bool(names & _LIBRARIES)
-    found = [style for style in STYLES if is_known and names is not None and style.names & names]
+    styles = [style for style in STYLES if is_known and names is not None and style.names & names]
     interpreter, version = _interpreter(python, run)
     yield interpreter
-    yield _style(script, names, found)
-    if not found:
+    yield _style(script, names, styles)
+    if not styles:
         return
-    yield Check(name="Steps", state=CheckState.OK, detail=found[0].steps)
-    yield _loss(found)
+    yield Check(name="Steps", state=CheckState.OK, detail=styles[0].steps)
+    yield _loss(styles)
     yield Check(
         name="Variables",
         state=CheckState.OK,
         detail="shape, type, PS and slots of each, and what updates it",
     )
-    yield _traces(found, version)
+    yield _traces(styles, version)
 
 
 def _text(script: Path) -> bytes:
@@ -145,26 +145,26 @@ def _names(text: bytes) -> set[str] | None:
 def _interpreter(python: str, run: Run) -> tuple[Check, tuple[int, ...] | None]:
     """Return the check of the script's Python, and its version of TensorFlow; None: it has none."""
     name, printed = "Python", run([python, "-c", _VERSIONS], PYTHON_SECONDS)
-    known = re.fullmatch(r"(\d+)\.(\d+)\.(\d+) (\S+)", printed or "")
-    if known is None:
+    version_match = re.fullmatch(r"(\d+)\.(\d+)\.(\d+) (\S+)", printed or "")
+    if version_match is None:
         advice = "name the program that runs the script: --python"
         return Check(
             name=name, state=CheckState.MISSING, detail=f"{python} does not run", advice=advice
         ), None
-    release = ".".join(known.groups()[:3])
-    if (int(known[1]), int(known[2])) < (3, 5):
+    release = ".".join(version_match.groups()[:3])
+    if (int(version_match[1]), int(version_match[2])) < (3, 5):
         detail, advice = (
             f"{release}: scripts of Python before 3.5 are not seen",
             "CPU, memory and network are",
         )
         return Check(name=name, state=CheckState.MISSING, detail=detail, advice=advice), None
-    if known[4] == "-":
+    if version_match[4] == "-":
         advice = "where the job runs it may be there: an image, say"
         detail = f"{release}, without TensorFlow ({python})"
         return Check(name=name, state=CheckState.MISSING, detail=detail, advice=advice), None
-    version = tuple(int(number) for number in re.findall(r"\d+", known[4])[:3])
+    version = tuple(int(number) for number in re.findall(r"\d+", version_match[4])[:3])
     return Check(
-        name=name, state=CheckState.OK, detail=f"{release} with TensorFlow {known[4]} ({python})"
+        name=name, state=CheckState.OK, detail=f"{release} with TensorFlow {version_match[4]} ({python})"
     ), version
 
 

@@ -171,7 +171,7 @@ class Supervision:
 
         If the store fails, the records stay in the spool.
         """
-        found: list[events.Event] = []
+        start_events: list[events.Event] = []
         path = Path(self._folder.files(replica, attempt).spool)
         try:
             offset = self._offset(replica, attempt)
@@ -187,7 +187,7 @@ class Supervision:
                 )  # fmt: skip
                 offset = self._offsets[replica, attempt] = reading.offset
                 if reading.started:
-                    found.append(events.ReplicaStarted(replica=replica, attempt=attempt))
+                    start_events.append(events.ReplicaStarted(replica=replica, attempt=attempt))
                 if reading.broken:
                     log.warning("%s.%d: %d spool lines are no records", replica, attempt, reading.broken)
         except Conflict:
@@ -195,7 +195,7 @@ class Supervision:
             del self._offsets[replica, attempt]
         except StoreError as error:
             log.warning("samples of %s stay in its spool for now: %s", replica, error.message)
-        return found
+        return start_events
 
     def _offset(self, replica: ReplicaId, attempt: int) -> int:
         if (replica, attempt) not in self._offsets:

@@ -144,8 +144,8 @@ def _holdings(
 
 
 def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot) -> NodeHolding:
-    own: set[ReplicaId] = {row.replica for row in rows}
-    measured = [each for each in snapshot.replicas if each.replica in own]
+    replica_ids: set[ReplicaId] = {row.replica for row in rows}
+    measured = [replica for replica in snapshot.replicas if replica.replica in replica_ids]
     emulated = {host.name for host in run.spec.hosts}
     counts = collections.Counter(str(row.replica.role) for row in rows)
     return NodeHolding(
@@ -155,6 +155,6 @@ def _holding(run: Run, node: str, rows: Sequence[ReplicaRow], snapshot: Snapshot
         hosts=tuple(sorted({row.host for row in rows if row.host in emulated and row.host is not None})),
         replicas=dict(counts),
         asked=sum((requests(run.spec.role_of(row.replica)) for row in rows), Resources()),
-        used_cores=rates.total(each.cpu_cores for each in measured),
-        used_memory_bytes=rates.total(each.memory_bytes for each in measured),
+        used_cores=rates.total(replica.cpu_cores for replica in measured),
+        used_memory_bytes=rates.total(replica.memory_bytes for replica in measured),
     )

@@ -50,9 +50,9 @@ AGE_SECONDS, MOST_AGED = 3600.0, 5
 
 def digest(snapshot: Snapshot, look: DiagnosisRun) -> Digest:
     """Return what a list shows of a job."""
-    present = [each for each in look.explanation.causes if not each.is_past]
-    cause = present[0] if present else None
-    servers = next((each for each in snapshot.roles if each.role is Role.PS), None)
+    present = [cause for cause in look.explanation.causes if not cause.is_past]
+    primary = present[0] if present else None
+    servers = next((role for role in snapshot.roles if role.role is Role.PS), None)
     imbalances = servers.imbalances if servers else ()
     return Digest(
         at=snapshot.at,
@@ -60,14 +60,16 @@ def digest(snapshot: Snapshot, look: DiagnosisRun) -> Digest:
         trend=trend(look.recording.steps),
         progress=snapshot.progress,
         eta_seconds=snapshot.eta_seconds,
-        imbalance=next((each.max_over_mean for each in imbalances if each.resource == "CPU"), None),
-        used_cores=rates.total(each.cpu_cores for each in snapshot.replicas),
+        imbalance=next(
+            (imbalance.max_over_mean for imbalance in imbalances if imbalance.resource == "CPU"), None
+        ),
+        used_cores=rates.total(replica.cpu_cores for replica in snapshot.replicas),
         auc=snapshot.evaluation.auc if snapshot.evaluation else None,
         log_loss=snapshot.evaluation.log_loss if snapshot.evaluation else None,
-        code=catalogues.topic(cause.name).code if cause else None,
-        severity=cause.severity if cause else None,
-        finding=cause.what if cause else None,
-        codes=tuple(dict.fromkeys(catalogues.topic(each.name).code for each in _all(present))),
+        code=catalogues.topic(primary.name).code if primary else None,
+        severity=primary.severity if primary else None,
+        finding=primary.what if primary else None,
+        codes=tuple(dict.fromkeys(catalogues.topic(cause.name).code for cause in _all(present))),
     )
 
 
@@ -83,18 +85,18 @@ def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[fl
     A stretch in which no trainer reported is None; a report counts where it ends. The trend is empty if the
     reports span almost no time.
     """
-    told = [each for each in reports if each.examples is not None]
-    if not told:
+    counted = [report for report in reports if report.examples is not None]
+    if not counted:
         return ()
-    first, last = (choose(each.at for each in told) for choose in (min, max))
+    first, last = (choose(report.at for report in counted) for choose in (min, max))
     width = (last - first) / stretches
-    if rates.quotient(sum(each.examples or 0 for each in told), width) is None:
+    if rates.quotient(sum(report.examples or 0 for report in counted), width) is None:
         return ()
     examples: list[float | None] = [None] * stretches
-    for each in told:
-        place = min(stretches - 1, int((each.at - first) / width))
-        examples[place] = (examples[place] or 0.0) + (each.examples or 0)
-    return tuple(None if each is None else each / width for each in examples)
+    for report in counted:
+        place = min(stretches - 1, int((report.at - first) / width))
+        examples[place] = (examples[place] or 0.0) + (report.examples or 0)
+    return tuple(None if count is None else count / width for count in examples)
 
 
 def conclude(jobs: LifeCycle, name: str, look: DiagnosisRun | None = None) -> None:

@@ -147,10 +147,12 @@ def summarize(recording: Recording) -> RunOutcome:
         _replica(row, samples_of.get(row.replica, []), steps_of.get(row.replica, []), interval)
         for row in recording.replicas
     )
-    found = _imbalances([replica for replica in replicas if replica.replica.role is Role.PS])
+    server_imbalances = _imbalances([replica for replica in replicas if replica.replica.role is Role.PS])
     end = run.finished_at if run.finished_at is not None else recording.at
     losses = [(report.at, report.loss) for report in steps if report.loss is not None]
-    loads = [one.max_over_mean for one in found if one.resource in ("cpu", "network")]
+    loads = [
+        imbalance.max_over_mean for imbalance in server_imbalances if imbalance.resource in ("cpu", "network")
+    ]
     return RunOutcome(
         name=run.name,
         phase=str(run.phase),
@@ -167,7 +169,7 @@ def summarize(recording: Recording) -> RunOutcome:
         accuracy=rates.latest(recording.evaluations, lambda e: e.accuracy),
         restarts=sum(row.restarts for row in recording.replicas),
         ps_load_max_over_mean=max(loads, default=None),
-        imbalances=found,
+        imbalances=server_imbalances,
         replicas=replicas,
         notes=tuple(dict.fromkeys(run.notes)),
     )

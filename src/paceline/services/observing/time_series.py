@@ -216,19 +216,19 @@ class _Sums:
         new = self._new(found)
         if not new:
             return
-        rows = [self._rows.setdefault(each.replica, len(self._rows)) for each in new]
-        until = _column(each.at for each in new)
-        interval = _column(each.interval_seconds for each in new)
+        rows = [self._rows.setdefault(sample.replica, len(self._rows)) for sample in new]
+        until = _column(sample.at for sample in new)
+        interval = _column(sample.interval_seconds for sample in new)
         measured = until - interval, until
         for gauge in Gauge:
-            values = _column(getattr(each, _FIELDS[gauge]) for each in new)
+            values = _column(getattr(sample, _FIELDS[gauge]) for sample in new)
             levels = _quotient(values, interval) if gauge in _RATES else values
             self._loads[gauge].add(rows, *measured, levels)
             if gauge is Gauge.CPU:
-                limits = _column(each.cpu_limit_cores or cores.get(each.replica) for each in new)
+                limits = _column(sample.cpu_limit_cores or cores.get(sample.replica) for sample in new)
                 self._shares[gauge].add(rows, *measured, _quotient(values, limits))
             if gauge is Gauge.MEMORY:
-                limits = _column(each.memory_limit_bytes for each in new)
+                limits = _column(sample.memory_limit_bytes for sample in new)
                 self._shares[gauge].add(rows, *measured, _quotient(values, limits))
 
     def add_steps(self, found: Iterable[StepReport]) -> None:

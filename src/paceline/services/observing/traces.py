@@ -137,25 +137,25 @@ class _Taking:
         """
         site, trace = self.jobs.trace_site(self.run), traced_steps.name_at(self.jobs.clock())
         with site.asked(trace):
-            found = self._read(
+            reading = self._read(
                 site, trace, SESSION_SECONDS, lambda found: bool(found.refused) or self._has_all(found)
             )
-            if found.traces:  # The others are not far behind.
+            if reading.traces:  # The others are not far behind.
                 return self._read(site, trace, math.inf, self._has_all)
-            without_session = bool(found.refused)
+            without_session = bool(reading.refused)
             servers = running(self.jobs, self.run, _PROFILED)
             site.profile(trace, window(self.jobs.clock(), milliseconds))
             seconds = LEAD_SECONDS + milliseconds / 1000 + PROFILE_SECONDS
-            found = self._read(site, trace, seconds, _is_any, lambda files: servers <= _profiled(files))
-            if without_session and servers and servers <= found.refused.keys():
-                reason = found.refused[min(servers)]
+            reading = self._read(site, trace, seconds, _is_any, lambda files: servers <= _profiled(files))
+            if without_session and servers and servers <= reading.refused.keys():
+                reason = reading.refused[min(servers)]
                 raise Conflict(
                     f"{self.run.name} cannot be traced: its steps are made without a session, and {reason}"
                 )
-            if not found.traces:
-                found = self._read(site, trace, sessions_seconds, self._has_all)
+            if not reading.traces:
+                reading = self._read(site, trace, sessions_seconds, self._has_all)
             silent = servers - _profiled(sources.files(site.run, trace))
-            return dataclasses.replace(found, silent=tuple(sorted(silent)))
+            return dataclasses.replace(reading, silent=tuple(sorted(silent)))
 
     def missing(self, found: sources.TraceReading) -> set[str]:
         """Return the trainers that have neither left a step nor answered that they cannot."""

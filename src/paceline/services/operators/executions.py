@@ -102,7 +102,7 @@ class Executor:
             return None
         where = self._surroundings(resource)
         try:
-            told = config_maps.config_map(
+            config_map = config_maps.config_map(
                 spec, where, services.cluster(spec, where), services.spare_workers(spec, where)
             )
         except EngineError as error:
@@ -110,14 +110,14 @@ class Executor:
         refusal = await self._tie_code(resource, spec)
         if refusal is not None:
             return refusal
-        told["data"][SNAPSHOT] = await asyncio.to_thread(dump_job, spec)
+        config_map["data"][SNAPSHOT] = await asyncio.to_thread(dump_job, spec)
         try:
             await self._put(kinds.SERVICES, services.service(spec, where), resource, is_fixed=True)
             policy = network_policies.policy(spec, where)
             await self._put(kinds.NETWORK_POLICIES, policy, resource, is_fixed=True)
             token = agent_secrets.secret(spec, where, secrets.token_urlsafe(32))
             await self._put(kinds.SECRETS, token, resource, is_fixed=True)
-            await self._put(kinds.CONFIG_MAPS, told, resource)
+            await self._put(kinds.CONFIG_MAPS, config_map, resource)
         except ClusterError as error:
             if error.is_refusal:
                 return events.EngineFailed(reason=error.message)
@@ -137,18 +137,18 @@ class Executor:
             return None
         namespace, job = key_of(resource)
         try:
-            found = await self._cluster.get(kinds.CONFIG_MAPS, name, namespace)
+            config_map = await self._cluster.get(kinds.CONFIG_MAPS, name, namespace)
         except ClusterError as error:
             if not error.is_missing:
                 raise
             reason = f"the code of {job} is not there: {namespace} has no config map {name}; submit it again"
             return events.EngineFailed(reason=reason)
-        if codes.PACKED not in (found.get("binaryData") or {}):
+        if codes.PACKED not in (config_map.get("binaryData") or {}):
             reason = f"the code of {job} is not in the config map {name}: it has no {codes.PACKED}"
             return events.EngineFailed(reason=reason)
-        is_ours = (found["metadata"].get("labels") or {}).get(labels.JOB) == job
-        if is_ours and not found["metadata"].get("ownerReferences"):
-            await self._cluster.replace(kinds.CONFIG_MAPS, _owned(dict(found), resource))
+        is_ours = (config_map["metadata"].get("labels") or {}).get(labels.JOB) == job
+        if is_ours and not config_map["metadata"].get("ownerReferences"):
+            await self._cluster.replace(kinds.CONFIG_MAPS, _owned(dict(config_map), resource))
         return None
 
     async def _enter(self, resource: Object, spec: JobSpec, queue: str) -> None:
@@ -171,19 +171,19 @@ class Executor:
         return pod
 
     async def _put(
-        self, kind: kinds.ResourceKind, made: labels.Object, resource: Object, *, is_fixed: bool = False
+        self, kind: kinds.ResourceKind, manifest: labels.Object, resource: Object, *, is_fixed: bool = False
     ) -> None:
-        made = _owned(made, resource)
+        manifest = _owned(manifest, resource)
         try:
-            await self._cluster.create(kind, made)
+            await self._cluster.create(kind, manifest)
         except ClusterError as error:
             if not error.is_taken:
                 raise
-            namespace, name = key_of(made)
+            namespace, name = key_of(manifest)
             if not is_owned(await self._cluster.get(kind, name, namespace), resource):
                 raise ClusterError(f"{kind.name} {name} does not belong to the job", code=409) from error
             if not is_fixed:
-                await self._cluster.replace(kind, made)
+                await self._cluster.replace(kind, manifest)
 
     async def _execute(
         self, resource: Object, record: JobRecord, action: commands.Command

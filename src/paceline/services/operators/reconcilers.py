@@ -118,9 +118,9 @@ class Reconciler:
         """
         resource = look.resource
         uid, now = resource["metadata"]["uid"], self._clock()
-        wanted = await self._wanted(resource)
+        spec_or_fault = await self._wanted(resource)
         try:
-            record = await self._known(resource, wanted)
+            record = await self._known(resource, spec_or_fault)
         except UnreadableStatus as error:
             await self._leave_alone(resource, error, now)
             return LOOK_SECONDS
@@ -128,13 +128,13 @@ class Reconciler:
         if record is None:
             generation = resource["metadata"]["generation"]
             before = resource.get("status") or {}
-            refusal = records.refused(before, generation=generation, message=str(wanted))
+            refusal = records.refused(before, generation=generation, message=str(spec_or_fault))
             await self._write(resource, refusal)
             return None
         seen = sights.sights(look.pods, silent=look.silent, now=now)
         seen = await self._judged(record, seen, resource)
-        record, requests = _requested(record, wanted, look, seen)
-        requests += _adjusted(record, wanted, resource, now)
+        record, requests = _requested(record, spec_or_fault, look, seen)
+        requests += _adjusted(record, spec_or_fault, resource, now)
         numbers = itertools.count()
         while True:
             before = record.state
@@ -142,8 +142,10 @@ class Reconciler:
             record = dataclasses.replace(record, progress=progress)
             self._records[uid] = record
             await self._save(look, record, now)
-            for each in announcements.announcements(before, record.state, now):
-                await self._announce(announcements.event(resource, each, now=now, number=next(numbers)))
+            for announcement in announcements.announcements(before, record.state, now):
+                await self._announce(
+                    announcements.event(resource, announcement, now=now, number=next(numbers))
+                )
             requests = await self._executor.act(resource, record, actions)
             if not requests:
                 break
@@ -169,19 +171,21 @@ class Reconciler:
 
         A job may have thousands of replicas and is looked at often, but few replicas have just failed.
         """
-        live = {(each.replica, each.attempt) for each in record.state.replicas if each.phase.is_live}
+        live = {
+            (replica.replica, replica.attempt) for replica in record.state.replicas if replica.phase.is_live
+        }
         failed = {
-            number: each
-            for number, each in enumerate(seen)
-            if each.reason is not None
-            and each.reason.kind is ExitKind.ERROR
-            and (each.replica, each.attempt) in live
+            number: sight
+            for number, sight in enumerate(seen)
+            if sight.reason is not None
+            and sight.reason.kind is ExitKind.ERROR
+            and (sight.replica, sight.attempt) in live
         }
         if not failed:
             return seen
-        judged = await asyncio.gather(*(self._lasting(each, resource) for each in failed.values()))
-        found = dict(zip(failed, judged, strict=True))
-        return [found.get(number, each) for number, each in enumerate(seen)]
+        judged = await asyncio.gather(*(self._lasting(sight, resource) for sight in failed.values()))
+        judged_by_number = dict(zip(failed, judged, strict=True))
+        return [judged_by_number.get(number, sight) for number, sight in enumerate(seen)]
 
     async def _lasting(self, seen: PodState, resource: Object) -> PodState:
         """Mark a command's failure as lasting if its last output shows that it would fail again."""
@@ -447,17 +451,17 @@ def _rebased(record: JobRecord, wanted: JobSpec, seen: Sequence[PodState]) -> Jo
     The numbers of attempts continue, so that a new attempt is not mistaken for an old one. Hence every
     replica that ever had an attempt stays in the record, even if its role no longer exists.
     """
-    attempts = {each.replica: each.attempt for each in record.state.replicas}
+    attempts = {replica.replica: replica.attempt for replica in record.state.replicas}
     for sight in seen:
         attempts[sight.replica] = max(sight.attempt, attempts.get(sight.replica, 0))
     fresh = [
-        dataclasses.replace(each, attempt=attempts.get(each.replica, 0))
-        for each in states.initial(wanted).replicas
+        dataclasses.replace(replica, attempt=attempts.get(replica.replica, 0))
+        for replica in states.initial(wanted).replicas
     ]
     former = [
-        dataclasses.replace(each, phase=ReplicaPhase.STOPPED, attempt=attempts[each.replica])
-        for each in record.state.replicas
-        if attempts[each.replica] and not wanted.has(each.replica)
+        dataclasses.replace(replica, phase=ReplicaPhase.STOPPED, attempt=attempts[replica.replica])
+        for replica in record.state.replicas
+        if attempts[replica.replica] and not wanted.has(replica.replica)
     ]
     state = dataclasses.replace(record.state, spec=wanted, replicas=(*fresh, *former))
     return dataclasses.replace(record, progress=ReconcileProgress(state=state), places={})

@@ -213,17 +213,17 @@ class CollectionRounds:
             self._store = await asyncio.to_thread(open_store, self._store_url)
             self._collector = Collector(self._cluster, self._store, intake=Intake(time.monotonic))
         await self._keep_jobs(self._store)
-        found = dict(self._sources())
+        sights_by_source = dict(self._sources())
         if not leaving_only:
-            for gone in self._visits.keys() - found.keys():
+            for gone in self._visits.keys() - sights_by_source.keys():
                 self._collector.forget(gone)
                 del self._visits[gone]
         async with asyncio.TaskGroup() as tasks:
-            for source, sight in found.items():
+            for source, sight in sights_by_source.items():
                 if sight.is_leaving or not leaving_only:
                     tasks.create_task(self._visit(self._collector, source, sight.stage))
         if not leaving_only:
-            await self._measure_silent(self._store, found)
+            await self._measure_silent(self._store, sights_by_source)
 
     async def _measure_silent(self, store: Store, found: Mapping[AttemptSource, PodState]) -> None:
         """Store measurements from outside of replicas whose agents do not answer."""

@@ -55,22 +55,22 @@ def trend(store: Store, model: str, *, engine: str, scope: str) -> ModelTrend:
         NotFound: no run trains it.
         StoreError: the store cannot be read.
     """
-    found = store.runs_of_model(model, engine=engine, prefix=scope, limit=MOST_RUNS)
-    if not found:
+    model_runs = store.runs_of_model(model, engine=engine, prefix=scope, limit=MOST_RUNS)
+    if not model_runs:
         raise NotFound(f"no job trains a model {model!r}", "paceline list -o wide says what jobs train")
     if engine == KUBERNETES:  # There the name of a run consists of the namespace, the job's name and uids.
-        found = [dataclasses.replace(each, name=cluster_job(each.name)[1]) for each in found]
+        model_runs = [dataclasses.replace(run, name=cluster_job(run.name)[1]) for run in model_runs]
     past = [
         PastRun(
-            name=each.name,
-            spec=each.spec,
-            settings=past_runs.settings(each.source or specs.dump_job(each.spec)),
-            submitted_at=each.submitted_at,
-            examples_per_second=each.digest.examples_per_second,
-            used_cores=each.digest.used_cores,
-            auc=each.digest.auc,
+            name=run.name,
+            spec=run.spec,
+            settings=past_runs.settings(run.source or specs.dump_job(run.spec)),
+            submitted_at=run.submitted_at,
+            examples_per_second=run.digest.examples_per_second,
+            used_cores=run.digest.used_cores,
+            auc=run.digest.auc,
         )
-        for each in found
-        if each.digest is not None and each.digest.examples_per_second
+        for run in model_runs
+        if run.digest is not None and run.digest.examples_per_second
     ]
-    return ModelTrend(model=model, runs=tuple(found), regressions=judging.regressions(past))
+    return ModelTrend(model=model, runs=tuple(model_runs), regressions=judging.regressions(past))

@@ -91,8 +91,8 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> SpeedModel:
     compared: tuple[Compared, ...] = ()
     if probe is not None:
         compared = elasticities.compared(measured.layout, calibration, probe.elasticities)
-        found = [each for _, each in elasticities.probed(measured.layout, probe.elasticities)]
-        calibration = calibrations.calibrated(runs, found)
+        probed_parts = [part for _, part in elasticities.probed(measured.layout, probe.elasticities)]
+        calibration = calibrations.calibrated(runs, probed_parts)
     return SpeedModel(
         recording=recording,
         job=job,
@@ -100,8 +100,8 @@ def model(recording: Recording, others: Sequence[Recording] = ()) -> SpeedModel:
         calibration=calibration,
         probed=compared,
         is_seen=is_seen,
-        updated_whole=frozenset(each.name for each in whole),
-        adam=frozenset(each.name for each in whole if dense_updates.is_adam(each)),
+        updated_whole=frozenset(table.name for table in whole),
+        adam=frozenset(table.name for table in whole if dense_updates.is_adam(table)),
     )
 
 
@@ -259,12 +259,12 @@ def _measured(case: Case) -> MeasuredRun:
     if is_seen and recording.plan is not None:
         plan = _of_script(recording.plan, case.spec, case.spec)
     trainers = case.active_trainers
-    steps = rates.total(each.steps_per_second for each in trainers)
-    examples = rates.total(each.examples_per_second for each in trainers)
-    cores = rates.total(each.cpu_cores for each in trainers)
-    servers = [each.cpu_cores for each in case.servers]
-    known = [each for each in servers if each is not None]
-    if not steps or not examples or not cores or not servers or len(known) < len(servers):
+    steps = rates.total(trainer.steps_per_second for trainer in trainers)
+    examples = rates.total(trainer.examples_per_second for trainer in trainers)
+    cores = rates.total(trainer.cpu_cores for trainer in trainers)
+    servers = [server.cpu_cores for server in case.servers]
+    measured_cores = [cpu_cores for cpu_cores in servers if cpu_cores is not None]
+    if not steps or not examples or not cores or not servers or len(measured_cores) < len(servers):
         raise InvalidInput(
             "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
             "wait until the job trains, or see what is known of it: paceline describe NAME",
@@ -276,14 +276,14 @@ def _measured(case: Case) -> MeasuredRun:
             case.spec,
             plan,
             is_seen=is_seen,
-            updated_whole=[each.name for each in dense_updates.whole_tables(case)] if is_seen else (),
+            updated_whole=[table.name for table in dense_updates.whole_tables(case)] if is_seen else (),
             machine_cores=case.machine_cores if recording.run.engine == LOCAL else None,
             batch_size=round(examples / steps),
             input_steps_per_second=brings,
         ),
         steps_per_second=steps,
         trainer_cores=cores,
-        server_cores=tuple(known),
+        server_cores=tuple(measured_cores),
     )
 
 

@@ -299,19 +299,19 @@ class _Session:
         self._sleep_until(after + self._times.known)
         if not self._is_running():
             return None
-        found = self._measured(before - self._times.window)
+        recording = self._measured(before - self._times.window)
         spans = (
             (before - self._times.window, before),
             (at + self._times.settle, back),
             (self._free_at, after),
         )
-        rates = [windows.rate(self._unit, found.steps, found.samples, *span) for span in spans]
+        rates = [windows.rate(self._unit, recording.steps, recording.samples, *span) for span in spans]
         least = self._baselines[-1] * _TINY_SHARE  # A rate of nothing has no logarithm.
         first, rate, last = (max(each or 0.0, least) for each in rates)
         felt = at_limit = None
         if part.knob is Knob.CPU:
-            felt = windows.held_back(found.samples, part.targets, *spans[1])
-            at_limit = windows.at_limit(found.samples, part.targets, (spans[0], spans[2]))
+            felt = windows.held_back(recording.samples, part.targets, *spans[1])
+            at_limit = windows.at_limit(recording.samples, part.targets, (spans[0], spans[2]))
         cut = Cut(
             part=part,
             factor=factor,
@@ -323,7 +323,7 @@ class _Session:
             felt=felt,
             at_limit=at_limit,
         )
-        return cut, self._is_disturbed(part, found, spans)
+        return cut, self._is_disturbed(part, recording, spans)
 
     def _is_disturbed(self, part: CutPart, found: Recording, spans: Sequence[tuple[float, float]]) -> bool:
         """Return whether evaluations, or standing trainers, took more of one span than of another."""
@@ -367,7 +367,7 @@ class _Session:
 
     def _told(self, ended: str | None, doing: str) -> Probe:
         known, now = estimates.known(self._cuts, self._baselines), self._clock()
-        found = Probe(
+        probe = Probe(
             run=self._run.name,
             began_at=self._began_at,
             unit=self._unit,
@@ -380,9 +380,9 @@ class _Session:
         )
         if self._prober.jobs.keeps:
             store, stored = self._prober.jobs.stored(self._run.name)
-            store.save_probe(stored, found)
-        self._prober.tell(found, doing)
-        return found
+            store.save_probe(stored, probe)
+        self._prober.tell(probe, doing)
+        return probe
 
     def _share(self, more: float = 0.0) -> float:
         """Return the loss so far, plus ``more``, as a share of the job's work in ``times.most`` seconds."""

@@ -84,13 +84,13 @@ def compared(jobs: LifeCycle, lookout: LookCache, names: Sequence[str]) -> RunCo
         NotFound: a run does not exist.
         StoreError: the store cannot be read.
     """
-    wanted = list(dict.fromkeys(names))
-    if len(wanted) > MOST_RUNS:
-        raise InvalidInput(f"{len(wanted)} runs are too many to compare", f"at most {MOST_RUNS}")
-    looks = [lookout.look(jobs.get(name)) for name in wanted]
-    times = [_trained(each.recording) for each in looks]
-    outcomes = [_outcome(each.recording, time) for each, time in zip(looks, times, strict=True)]
-    seen = [each.losses[-1].examples if each.losses else 0 for each in outcomes]
+    run_names = list(dict.fromkeys(names))
+    if len(run_names) > MOST_RUNS:
+        raise InvalidInput(f"{len(run_names)} runs are too many to compare", f"at most {MOST_RUNS}")
+    looks = [lookout.look(jobs.get(name)) for name in run_names]
+    times = [_trained(look.recording) for look in looks]
+    outcomes = [_outcome(look.recording, time) for look, time in zip(looks, times, strict=True)]
+    seen = [outcome.losses[-1].examples if outcome.losses else 0 for outcome in outcomes]
     examples = min(seen, default=0) or None
     sides = [
         _side(look, outcome, time, examples)
@@ -99,8 +99,8 @@ def compared(jobs: LifeCycle, lookout: LookCache, names: Sequence[str]) -> RunCo
     return RunComparison(
         examples=examples,
         sides=tuple(
-            _beside(sides[0], outcomes[0], each, outcome)
-            for each, outcome in zip(sides, outcomes, strict=True)
+            _beside(sides[0], outcomes[0], side, outcome)
+            for side, outcome in zip(sides, outcomes, strict=True)
         ),
     )
 
@@ -125,8 +125,8 @@ def _outcome(recording: Recording, time: Interval | None) -> TrialOutcome:
 def _side(look: DiagnosisRun, outcome: TrialOutcome, time: Interval | None, examples: int | None) -> Side:
     recording = look.recording
     run = recording.run
-    qualities = [each.auc for each in recording.evaluations if each.auc is not None]
-    losses = [each.loss for each in recording.steps if each.loss is not None]
+    qualities = [evaluation.auc for evaluation in recording.evaluations if evaluation.auc is not None]
+    losses = [report.loss for report in recording.steps if report.loss is not None]
     return Side(
         run=run,
         seconds=None if time is None else time.seconds,
@@ -139,7 +139,7 @@ def _side(look: DiagnosisRun, outcome: TrialOutcome, time: Interval | None, exam
         auc=qualities[-1] if qualities else None,
         asked_cores=outcome.asked_cores,
         used_cores=outcome.used_cores,
-        causes=tuple(each for each in look.explanation.causes if not each.is_past),
+        causes=tuple(cause for cause in look.explanation.causes if not cause.is_past),
         diff="",
         facts=_facts(recording),
     )

@@ -104,14 +104,16 @@ def recording(
     resources, crews = costs.network(layout, given)
     limited = {resource.name for resource in resources if math.isfinite(resource.rate)}
     names = limited | {crew.name for crew in crews}
-    changes = [placed for each in scene.incidents for placed in _placed(each, layout, names)]
+    changes = [
+        placed for scene_incident in scene.incidents for placed in _placed(scene_incident, layout, names)
+    ]
     done = simulations.simulate(
         resources, crews, seed=seed, seconds=seconds, variation=VARIATION, changes=changes
     )
     samples, steps = measurements.measurements(layout, given, done, start_at=at - seconds)
-    losses = [each.loss for each in model.recording.steps if each.loss is not None]
-    hosts = {ReplicaId(Role.PS, index): each.host for index, each in enumerate(layout.servers)}
-    hosts |= {replica: each.host for each in layout.trainers for replica in each.replicas}
+    losses = [report.loss for report in model.recording.steps if report.loss is not None]
+    hosts = {ReplicaId(Role.PS, index): server.host for index, server in enumerate(layout.servers)}
+    hosts |= {replica: group.host for group in layout.trainers for replica in group.replicas}
     return Recording(
         run=Run(
             name=job.spec.name,
@@ -126,11 +128,11 @@ def recording(
         ),
         at=at,
         replicas=tuple(
-            ReplicaRow(replica=each, phase=ReplicaPhase.RUNNING, attempt=1, restarts=0, host=host)
-            for each, host in hosts.items()
+            ReplicaRow(replica=replica, phase=ReplicaPhase.RUNNING, attempt=1, restarts=0, host=host)
+            for replica, host in hosts.items()
         ),
         samples=samples,
-        steps=[dataclasses.replace(each, loss=losses[-1] if losses else None) for each in steps],
+        steps=[dataclasses.replace(report, loss=losses[-1] if losses else None) for report in steps],
         facts=model.recording.facts,
         plan=predictions.plan(model, job.spec),
     )

@@ -302,17 +302,20 @@ def trained(
         after: steps before this moment do not count (Unix seconds).
         tell: see `Tell`.
     """
-    wanted = {each for each in run.spec.replicas() if each.role.trains}
+    trainers = {replica for replica in run.spec.replicas() if replica.role.trains}
     deadline = time.monotonic() + times.start_seconds
     while time.monotonic() < deadline:
         if jobs.get(run.name).phase.is_final:
             return None
         steps = _steps(jobs, run, after or None)
-        made = {each.replica for each in steps if each.steps and each.at > after}
-        if wanted <= made:
+        stepping_trainers = {report.replica for report in steps if report.steps and report.at > after}
+        if trainers <= stepping_trainers:
             return jobs.clock()
         tell(
-            TrialActivity(what="starts", detail=f"{len(wanted & made)} of {len(wanted)} trainers make steps")
+            TrialActivity(
+                what="starts",
+                detail=f"{len(trainers & stepping_trainers)} of {len(trainers)} trainers make steps",
+            )
         )
         time.sleep(_POLL_SECONDS)
     return None

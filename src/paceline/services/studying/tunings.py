@@ -180,21 +180,21 @@ class Tuner:
                 proposals=(proposal,),
             )
             under_way = dataclasses.replace(tuning, trials=(*tuning.trials, trial))
-            as_is, wanted = (specs.parse_job(each).spec for each in (best.source, source))
-            found = turns.tried(
+            best_spec, changed_spec = (specs.parse_job(text).spec for text in (best.source, source))
+            outcomes = turns.tried(
                 self.jobs,
                 run.name,
-                as_is,
-                wanted,
+                best_spec,
+                changed_spec,
                 probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds),
                 functools.partial(self._tell_turn, under_way),
             )
-            judgement = judgements.in_turns(tuning.objective, found.before, found.after)
+            judgement = judgements.in_turns(tuning.objective, outcomes.before, outcomes.after)
             since = None
             if judgement.kept:
-                turns.keep(self.jobs, run.name, wanted)
+                turns.keep(self.jobs, run.name, changed_spec)
                 since = self.jobs.clock()
-            done = dataclasses.replace(trial, outcome=found.after, judgement=judgement, since=since)
+            done = dataclasses.replace(trial, outcome=outcomes.after, judgement=judgement, since=since)
             tuning = self._saved(dataclasses.replace(tuning, trials=(*tuning.trials, done)))
             self.tell(tuning, None)
         return tuning

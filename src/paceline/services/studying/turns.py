@@ -71,8 +71,8 @@ def tried(
         EngineError: the engine refuses the change.
     """
     run = jobs.get(name)
-    found = resizings.between(before, after, until=0.0)
-    if found is None or run.phase is not JobPhase.RUNNING:
+    adjustments = resizings.between(before, after, until=0.0)
+    if adjustments is None or run.phase is not JobPhase.RUNNING:
         raise Conflict(f"{name} cannot be changed so while it runs", f"paceline describe {name}")
     sides: tuple[list[tuple[float, float]], list[tuple[float, float]]] = ([], [])
     began_at = jobs.clock()
@@ -81,12 +81,12 @@ def tried(
             tell(f"turn {number + 1} of {TURNS}")
             sides[0].append(_window(jobs, times))
             until = jobs.clock() + times.cut + times.known
-            jobs.adjust(name, [dataclasses.replace(each, until=until) for each in found])
+            jobs.adjust(name, [dataclasses.replace(adjustment, until=until) for adjustment in adjustments])
             try:
                 time.sleep(times.settle)
                 sides[1].append(_window(jobs, times))
             finally:
-                jobs.adjust(name, found)
+                jobs.adjust(name, adjustments)
             time.sleep(times.settle)
     time.sleep(times.known)
     steps = jobs.recording(name, since=began_at).steps
