@@ -14,6 +14,7 @@ import yaml
 from support import charts, pod_security
 
 from paceline.rendering.surroundings import AGENT_IMAGE
+from paceline.services.observing import site_thresholds
 from paceline.specs.job_file import custom_resources
 
 ROOT = Path(__file__).parents[2]
@@ -178,6 +179,30 @@ def operator(**values: Any) -> tuple[Object, Object]:
     made = next(each for each in charts.rendered(**values) if each["kind"] == "Deployment")
     pod = made["spec"]["template"]["spec"]
     return pod, pod["containers"][0]
+
+
+def test_thresholds_are_a_file_in_the_state_folder_of_operator_and_server() -> None:
+    numbers = {"links.full": 0.6, "large-feeds.large-bytes-per-second": 2e8}
+    made = charts.rendered(thresholds=numbers, server={"enabled": True}, storeSecret="store")
+    (config_map,) = by_name(made, "ConfigMap").values()
+    assert site_thresholds.parse_thresholds(config_map["data"]["thresholds.yaml"]) == numbers
+    pods = [each["spec"]["template"] for each in by_name(made, "Deployment").values()]
+    assert len(pods) == 2
+    for pod in pods:
+        (container,) = pod["spec"]["containers"]
+        (mount,) = (each for each in container["volumeMounts"] if each["name"] == "thresholds")
+        (home,) = (each["value"] for each in container["env"] if each["name"] == "PACELINE_HOME")
+        assert (mount["mountPath"], mount["subPath"]) == (f"{home}/thresholds.yaml", "thresholds.yaml")
+        (volume,) = (each for each in pod["spec"]["volumes"] if each["name"] == "thresholds")
+        assert volume["configMap"]["name"] == config_map["metadata"]["name"]
+    # A pod does not see a change of such a file, so pods are replaced.
+    marks = {pod["metadata"]["annotations"]["paceline.dev/thresholds"] for pod in pods}
+    others = by_name(charts.rendered(thresholds={"links.full": 0.7}), "Deployment").values()
+    assert len(marks) == 1
+    assert not marks & {
+        each["spec"]["template"]["metadata"]["annotations"]["paceline.dev/thresholds"] for each in others
+    }
+    assert not by_name(charts.rendered(), "ConfigMap")
 
 
 def test_values_arrive() -> None:

@@ -106,8 +106,8 @@ def test_while_a_probe_goes_on_nothing_is_said_of_what_it_does() -> None:
     found = diagnose(going_on, situation)
     assert not found.causes
     assert found.unknown == (confirmations.UNDER_WAY,)
-    late = dataclasses.replace(going_on, at=going_on.at + confirmations.SILENT_SECONDS)
-    assert not confirmations.is_under_way(late), "it was killed"
+    late = dataclasses.replace(going_on, at=going_on.at + confirmations.SILENT_SECONDS.default)
+    assert not confirmations.is_under_way(Case.of(late)), "it was killed"
 
 
 def test_a_link_is_that_of_the_host_of_a_replica() -> None:

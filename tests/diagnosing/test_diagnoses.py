@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import graphlib
 import math
 import re
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import cases
@@ -28,7 +31,15 @@ from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.variables.variable_plans import PlacementRule, RowPartitioning, plan
 from paceline.model.variables.variables import Variable
+from paceline.stores import recordings as files
 
+#: Of each cause that was recorded one job.
+RECORDINGS = sorted(
+    {
+        path.name.split(".")[0]: path
+        for path in (Path(__file__).parents[2] / "benchmarks/diagnosis/recordings").glob("*.parquet")
+    }.values()
+)
 REPLICAS = [ReplicaId.parse(name) for name in ("ps-0", "ps-1", "worker-0", "worker-1", "evaluator-0")]
 HOT, COLD = {"cpu_cores": 0.97, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
 LOADS = {"ps-0": HOT, "ps-1": COLD, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
@@ -217,13 +228,45 @@ def recordings(draw: st.DrawFn) -> Recording:
         facts=draw(st.sampled_from([(), (("cores", "2"),), (("cores", "many"),)])),
         traces=tuple(draw(TRACES)),
         plan=draw(PLANS),
+        thresholds=draw(st.just({}) | SETTINGS),
     )
+
+
+@st.composite
+def settings_of_sites(draw: st.DrawFn) -> dict[str, float]:
+    """Return numbers that a site may set, most of them about as large as the defaults."""
+    numbers = {}
+    for threshold in draw(st.lists(st.sampled_from(sorted(catalogues.THRESHOLDS)), unique=True)):
+        known = catalogues.THRESHOLDS[threshold]
+        number = known.default * draw(st.sampled_from([0.01, 0.5, 1.0, 1.001, 2.0, 1000.0]))
+        numbers[threshold] = number if known.refusal(number) is None else known.default
+    return numbers
+
+
+SETTINGS = settings_of_sites()
+
+
+@functools.cache
+def _read(path: Path) -> Recording:
+    return files.read(path)
+
+
+@pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
+@settings(max_examples=examples(10))
+@given(thresholds=SETTINGS)
+def test_whatever_a_site_sets_a_real_job_has_an_answer(path: Path, thresholds: dict[str, float]) -> None:
+    check(dataclasses.replace(_read(path), thresholds=thresholds))
 
 
 @settings(max_examples=examples(300))
 @given(recordings())
 def test_any_evidence_has_an_answer(recording: Recording) -> None:
+    check(recording)
+
+
+def check(recording: Recording) -> None:
     found = answer(recording)
+    assert found.thresholds == (recording.thresholds if recording.run.started_at is not None else {})
     for cause in all_causes(found):
         assert cause.what
         assert "nan" not in cause.what

@@ -39,7 +39,9 @@ def test_a_trace_knows_of_one_that_computes_on_one_of_its_cores() -> None:
 def test_nothing_is_known_of_trainers_without_a_limit() -> None:
     case = Case.of(cases.recording(LOADS | {"worker-0": {"cpu_cores": 0.25}}))
     assert headrooms.most_times(case) is None
-    assert headrooms.within(case, Gain(low=1.0, high=100.0)) == Gain(low=1.0, high=headrooms.MOST_TIMES)
+    assert headrooms.within(case, Gain(low=1.0, high=100.0)) == Gain(
+        low=1.0, high=headrooms.MOST_TIMES.default
+    )
 
 
 def test_the_cores_of_the_machine_bound_a_gain_but_for_what_the_change_spares() -> None:

@@ -21,14 +21,14 @@ Reader = BoundedReader[str, str]
 
 @pytest.fixture
 def reader() -> Iterator[Reader]:
-    made: Reader = BoundedReader(odd_readers.read, seconds=60.0)
+    made: Reader = BoundedReader(odd_readers.read, seconds=3600.0)
     yield made
     made.close()
 
 
 @pytest.mark.parametrize("text", ["for ever", "within one call"])
 def test_a_text_that_is_never_read_is_given_up(text: str) -> None:
-    impatient: Reader = BoundedReader(odd_readers.read, seconds=0.5)
+    impatient: Reader = BoundedReader(odd_readers.read, seconds=0.5, most_seconds=2.0)
     with pytest.raises(InvalidInput, match=r"cannot be read in 0\.5 s"):
         impatient.read(text)
     assert impatient._process is None
@@ -70,7 +70,7 @@ def test_jobs_and_what_is_wrong_with_them_go_from_process_to_process() -> None:
     spec = specs.parse_job(specs.template()).spec
     resource = custom_resources.resource(spec, "default")
     with_image = {**resource, "spec": {**resource["spec"], "image": "localhost/work:1"}}
-    reader = BoundedReader(reconcilers.wanted)
+    reader = BoundedReader(reconcilers.wanted, seconds=3600.0)
     try:
         assert reader.read(with_image) == reconcilers.wanted(with_image)
         assert "no image" in str(reader.read(resource))

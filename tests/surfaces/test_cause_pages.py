@@ -23,26 +23,28 @@ def test_the_pages_are_those_of_the_catalogue() -> None:
 
 def test_every_cause_has_a_page_and_every_link_leads_to_one() -> None:
     pages = cause_pages.pages()
-    assert set(pages) == {"README.md", *(f"{topic.code}.md" for topic in catalogues.TOPICS)}
+    assert set(pages) == {"README.md", "thresholds.md", *(f"{topic.code}.md" for topic in catalogues.TOPICS)}
     for text in pages.values():
         assert set(re.findall(r"\]\(([\w.]+)\)", text)) <= set(pages)
 
 
-def test_thresholds_are_told_with_their_reasons() -> None:
-    first, *_ = cause_pages.thresholds(_rule("hot-ps"))
-    assert (first.name, first.value) == ("RESTING", "0.25")
-    assert "rests" in first.reason
+def test_thresholds_of_a_rule_are_told_with_their_meaning() -> None:
+    page = cause_pages.pages()["PS004.md"]
+    assert "| `hot-servers.resting` | 0.25 | share |" in page
+    assert "[set its own](thresholds.md)" in page
 
 
-def test_thresholds_that_rules_share_are_told_with_their_file() -> None:
-    found = {each.name: each for each in cause_pages.thresholds(_rule("noisy-neighbour"))}
-    assert float(found["crowds.LEAST_WAITS"].value) > 0
-    assert "Fit runs" in found["crowds.LEAST_WAITS"].reason
-    assert "noise" in found["headrooms.LEAST_GAIN"].reason
-    assert "BY_HAND" not in found
+def test_thresholds_that_rules_share_are_told_with_each() -> None:
+    found = {each.name: each for each in catalogues.thresholds(_rule("noisy-neighbour"))}
+    assert found["crowds.least-waits"].default > 0
+    assert "noise" in found["headrooms.least-gain"].means + found["headrooms.least-gain"].source
+    assert cause_pages.pages()["thresholds.md"].count("`headrooms.least-gain`") == 1
 
 
-def test_of_thresholds_each_number_is_told_and_nothing_else() -> None:
-    found = {each.name: each.value for each in cause_pages.thresholds(_rule("too-many-threads"))}
-    assert (found["COST_LOW"], found["COST_HIGH"]) == ("0.08", "0.14")
-    assert "VARIABLES" not in found
+def test_numbers_are_shown_short() -> None:
+    assert [cause_pages.number(value) for value in (3.0, 100e6, 0.005, 1 / 3)] == [
+        "3",
+        "100,000,000",
+        "0.005",
+        "0.333333",
+    ]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -71,27 +70,20 @@ class Case:
         window: the time that is judged: the last seconds of a running job, or the whole training of a job
             that has ended. If the job was resized at least `LEAST_SECONDS` before the window's end, the
             window does not begin before the resize.
-        thresholds: the numbers that the site has set, by the names of their thresholds.
         computed: the results that `once` caches.
     """
 
     recording: Recording
     window: Interval
-    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)
     computed: dict[Callable[[Case], Any], Any] = dataclasses.field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
     @classmethod
-    def of(cls, recording: Recording, thresholds: Mapping[str, float] = types.MappingProxyType({})) -> Case:
-        """Return the case of a recording.
-
-        Args:
-            recording: everything that is known about the job.
-            thresholds: see `Case`.
-        """
+    def of(cls, recording: Recording) -> Case:
+        """Return the case of a recording."""
         window_seconds, least_seconds = (
-            thresholds.get(threshold.name, threshold.default) for threshold in (WINDOW_SECONDS, LEAST_SECONDS)
+            threshold.value(recording.thresholds) for threshold in (WINDOW_SECONDS, LEAST_SECONDS)
         )
         window = Interval(since=recording.at - window_seconds, until=recording.at)
         if recording.run.phase.is_final:
@@ -99,11 +91,11 @@ class Case:
         resized_at = max((each.at for each in recording.events if each.kind == RESIZED), default=-math.inf)
         if window.since < resized_at <= window.until - least_seconds:
             window = Interval(since=resized_at, until=window.until)
-        return cls(recording=recording, window=window, thresholds=thresholds)
+        return cls(recording=recording, window=window)
 
     def value(self, threshold: Threshold) -> float:
         """Return a threshold as the site has set it, or its default."""
-        return self.thresholds.get(threshold.name, threshold.default)
+        return threshold.value(self.recording.thresholds)
 
     @cached_property
     def snapshot(self) -> Snapshot:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from types import ModuleType
+
 from paceline.diagnosing import topics
 from paceline.diagnosing.cores import (
     exclusive_cores,
@@ -53,6 +58,7 @@ from paceline.diagnosing.servers import (
     uneven_placements,
     unused_servers,
 )
+from paceline.diagnosing.thresholds import Threshold
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import (
     big_shards,
@@ -136,7 +142,41 @@ TOPICS: tuple[Topic, ...] = tuple(
 EXPLAINS = {rule.topic.name: rule.explains for rule in RULES}
 #: Names of causes that make no job slower.
 SPARING = frozenset(topic.name for topic in TOPICS if topic.is_sparing)
+_PACKAGE = __name__.rpartition(".")[0]
 _BY_NAME = {topic.name: topic for topic in TOPICS}
+
+
+def thresholds(rule: Rule) -> tuple[Threshold, ...]:
+    """Return the thresholds of a rule: those of its module, then those of the modules that it shares."""
+    own = sys.modules[rule.find.__module__]
+    rules = {sys.modules[each.find.__module__] for each in RULES}
+    shared = [module for module in vars(own).values() if inspect.ismodule(module) and module not in rules]
+    return tuple(dict.fromkeys(threshold for module in (own, *shared) for threshold in _declared(module)))
+
+
+def _declared(module: ModuleType) -> list[Threshold]:
+    return [value for value in vars(module).values() if isinstance(value, Threshold)]
+
+
+def _all_thresholds() -> Iterator[Threshold]:
+    """Yield the thresholds of all modules that rules are in, or that these import, by module."""
+    waiting, seen = [sys.modules[__name__], *(sys.modules[rule.find.__module__] for rule in RULES)], set()
+    while waiting:
+        module = waiting.pop()
+        if module in seen or not module.__name__.startswith(_PACKAGE):
+            continue
+        seen.add(module)
+        yield from _declared(module)
+        for value in vars(module).values():
+            name = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+            if isinstance(name, str) and name in sys.modules:
+                waiting.append(sys.modules[name])
+
+
+#: All thresholds, by name.
+THRESHOLDS: Mapping[str, Threshold] = {
+    threshold.name: threshold for threshold in sorted(set(_all_thresholds()), key=lambda each: each.name)
+}
 
 
 def topic(name: str) -> Topic:

@@ -9,6 +9,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Cause, Evidence
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.adjustments import Knob
@@ -33,8 +34,11 @@ _SAID = {
     "uneven-placement": (Knob.CPU, Knob.LINK),
     "worker-link": (Knob.LINK,),
 }
-#: A probe that has said nothing for so long does not go on.
-SILENT_SECONDS = 60.0
+SILENT_SECONDS = Threshold(
+    "confirmations.silent-seconds", 60.0, Unit.SECONDS,
+    means="A probe that has been silent for this long does not go on: it was killed, and cuts nothing any "
+    "more.",
+)  # fmt: skip
 UNDER_WAY = "a probe is under way, and how the job does now is what the probe does to it: look again soon"
 #: The kinds of events after which a probe is no longer valid.
 _CHANGES = (RESIZED, "scaled", "changed")
@@ -49,16 +53,17 @@ def newest(recording: Recording) -> Probe | None:
     return held[-1] if held else None
 
 
-def is_under_way(recording: Recording) -> bool:
+def is_under_way(case: Case) -> bool:
     """Whether a probe of a running job is under way, so that measurements show the probe's own effects.
 
     A probe that has been silent for `SILENT_SECONDS` counts as killed: it cuts nothing any more.
     """
+    recording = case.recording
     if not recording.probes or recording.run.phase.is_final:
         return False
     last = recording.probes[-1]
     said = max((last.began_at, *(cut.until for cut in last.cuts)))
-    return last.ended is None and recording.at - said < SILENT_SECONDS
+    return last.ended is None and recording.at - said < case.value(SILENT_SECONDS)
 
 
 def confirmed(causes: Iterable[Cause], case: Case) -> list[Cause]:

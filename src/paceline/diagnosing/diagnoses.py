@@ -28,7 +28,7 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
         return alone
     case = case or Case.of(recording)
     found, unknown = judged(case)
-    if confirmations.is_under_way(recording):
+    if confirmations.is_under_way(case):
         found = [cause for cause in found if cause.severity is Severity.ERROR]
         unknown = [confirmations.UNDER_WAY]
     causes = chains.chained([*alone.causes, *found], catalogues.EXPLAINS, catalogues.SPARING)
@@ -41,6 +41,7 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
         causes=causes,
         unknown=(*alone.unknown, *unknown),
         outlook=outlooks.outlook(case),
+        thresholds=recording.thresholds,
     )
 
 

@@ -6,6 +6,7 @@ from typing import TypeGuard
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
@@ -13,11 +14,18 @@ from paceline.model.roles import ReplicaId
 from paceline.model.traces import trace_summaries
 from paceline.model.traces.traced_steps import Trace
 
-#: What a change has to bring before a cause is more than a remark: less is within the noise of a run.
-LEAST_GAIN = 1.1
-#: Beyond so many times one measurement is no basis for a plan: what trainers do by themselves is then a
-#: small part of it, and something else will bind before.
-MOST_TIMES = 8.0
+LEAST_GAIN = Threshold(
+    "headrooms.least-gain", 1.1, Unit.TIMES,
+    means="A cause is more than a remark if a change makes the job at least this many times as fast. Less is "
+    "within the noise of a run.",
+    above=1.0,
+)  # fmt: skip
+MOST_TIMES = Threshold(
+    "headrooms.most-times", 8.0, Unit.TIMES,
+    means="One measurement is no basis for a plan beyond this many times the speed. What trainers do by "
+    "themselves is then a small part of it, and something else will bind before.",
+    above=1.0,
+)  # fmt: skip
 
 
 def busy_share(case: Case) -> float | None:
@@ -71,17 +79,17 @@ def most_times(case: Case) -> float | None:
 
     The factor is between 1 and `MOST_TIMES`; None: not known.
     """
-    return _times(busy_share(case))
+    return _times(case, busy_share(case))
 
 
 def most_times_fed(case: Case) -> float | None:
     """Return the same factor as `most_times` for trainers that never wait for input either."""
     computing = _computing(case)
-    return _times(mean(case.trainers, lambda each: computing.get(each.replica)))
+    return _times(case, mean(case.trainers, lambda each: computing.get(each.replica)))
 
 
-def _times(share: float | None) -> float | None:
-    return None if share is None else 1 / max(share, 1 / MOST_TIMES)
+def _times(case: Case, share: float | None) -> float | None:
+    return None if share is None else 1 / max(share, 1 / case.value(MOST_TIMES))
 
 
 def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain | None:
@@ -94,7 +102,7 @@ def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain 
     """
     if gain is None:
         return None
-    most = min(most_times(case) or MOST_TIMES, machine_times(case, spared_cores))
+    most = min(most_times(case) or case.value(MOST_TIMES), machine_times(case, spared_cores))
     return Gain(low=min(gain.low, most), high=min(gain.high, most))
 
 
@@ -105,15 +113,15 @@ def machine_times(case: Case, spared_cores: float = 0.0) -> float:
     """
     used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
     if case.machine_cores is None or case.spec.hosts or not used or used <= spared_cores:
-        return MOST_TIMES
+        return case.value(MOST_TIMES)
     return max(1.0, case.machine_cores / (used - spared_cores))
 
 
-def matters(gain: Gain | None) -> TypeGuard[Gain]:
+def matters(gain: Gain | None, case: Case) -> TypeGuard[Gain]:
     """Whether a gain is larger than the noise of a run."""
-    return gain is not None and gain.high >= LEAST_GAIN
+    return gain is not None and gain.high >= case.value(LEAST_GAIN)
 
 
-def severity(gain: Gain | None) -> Severity | None:
+def severity(gain: Gain | None, case: Case) -> Severity | None:
     """Return the severity of a cause with this gain: INFO if it is small; None: the severity of its rule."""
-    return None if matters(gain) else Severity.INFO
+    return None if matters(gain, case) else Severity.INFO

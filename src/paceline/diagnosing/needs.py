@@ -8,15 +8,22 @@ from collections.abc import Callable, Iterable
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.jobs.job_specs import CpuPolicy, Framework
 
-#: Fewer samples of a replica than that say nothing of its mean.
-LEAST_SAMPLES = 5
-#: Of threads an agent counts one second in several (see `docs/agent-protocol.md`); that many of each replica,
-#: of all replicas, say how long they wait.
-LEAST_SECONDS = 3
-#: Fewer step reports than that say nothing of a trainer's speed.
-LEAST_REPORTS = 3
+LEAST_SAMPLES = Threshold(
+    "needs.least-samples", 5, Unit.COUNT,
+    means="Fewer samples of a replica than this say nothing of its mean.",
+)  # fmt: skip
+LEAST_SECONDS = Threshold(
+    "needs.least-seconds", 3, Unit.COUNT,
+    means="This many counted seconds of each replica say how long threads wait for a core. An agent counts "
+    "the waits of threads in one second of several (see docs/agent-protocol.md).",
+)  # fmt: skip
+LEAST_REPORTS = Threshold(
+    "needs.least-reports", 3, Unit.COUNT,
+    means="Fewer step reports than this say nothing of a trainer's speed.",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,16 +41,17 @@ class Need:
     lacks: Callable[[Case], bool]
 
 
-def _few_samples(case: Case, field: str, least: int = LEAST_SAMPLES) -> bool:
+def _few_samples(case: Case, field: str, least: Threshold) -> bool:
     """Return whether more than half of the replicas have fewer than ``least`` samples with a field."""
-    replicas = (*case.servers, *case.trainers)
-    known = sum(_has(case.samples_by_replica.get(each.replica, ()), field, least) for each in replicas)
+    replicas, count = (*case.servers, *case.trainers), int(case.value(least))
+    known = sum(_has(case.samples_by_replica.get(each.replica, ()), field, count) for each in replicas)
     return not replicas or known < len(replicas) - len(replicas) // 2
 
 
 def _few_reports(case: Case) -> bool:
     reports = (case.steps_by_replica.get(each.replica, ()) for each in case.trainers)
-    return not any(_has(own, "steps", LEAST_REPORTS) for own in reports)
+    least = int(case.value(LEAST_REPORTS))
+    return not any(_has(own, "steps", least) for own in reports)
 
 
 def _has(measured: Iterable[object], field: str, least: int) -> bool:
@@ -81,27 +89,27 @@ def _no_allowed_cpus(case: Case) -> bool:
 CPU = Need(
     what="the CPU of parameter servers and trainers, for some seconds",
     remedy="wait a little, or see why nothing is measured: paceline describe {name}",
-    lacks=lambda case: _few_samples(case, "cpu_cores"),
+    lacks=lambda case: _few_samples(case, "cpu_cores", LEAST_SAMPLES),
 )
 NETWORK = Need(
     what="the network of parameter servers and trainers",
     remedy="on one machine it is measured with emulated hosts (spec.hosts, as root), on a cluster always",
-    lacks=lambda case: _few_samples(case, "network_received_bytes"),
+    lacks=lambda case: _few_samples(case, "network_received_bytes", LEAST_SAMPLES),
 )
 MEMORY = Need(
     what="the memory of parameter servers and trainers",
     remedy="wait a little, or see why nothing is measured: paceline describe {name}",
-    lacks=lambda case: _few_samples(case, "memory_bytes"),
+    lacks=lambda case: _few_samples(case, "memory_bytes", LEAST_SAMPLES),
 )
 NEIGHBOURS = Need(
     what="what other programs use of the same cores",
     remedy="it is measured by agents that may read /proc/stat",
-    lacks=lambda case: _few_samples(case, "neighbours_cpu_cores"),
+    lacks=lambda case: _few_samples(case, "neighbours_cpu_cores", LEAST_SAMPLES),
 )
 STOLEN = Need(
     what="what a hypervisor gives to others of the same cores",
     remedy="it is measured by agents of this version that may read /proc/stat",
-    lacks=lambda case: _few_samples(case, "stolen_cpu_cores"),
+    lacks=lambda case: _few_samples(case, "stolen_cpu_cores", LEAST_SAMPLES),
 )
 RUN_DELAY = Need(
     what="how long threads wait for a core",
@@ -133,7 +141,7 @@ ALL_REDUCE = Need(
 RETRANSMISSIONS = Need(
     what="how many TCP segments are sent again",
     remedy="on one machine it is measured with emulated hosts (spec.hosts, as root), on a cluster always",
-    lacks=lambda case: _few_samples(case, "retransmitted_segments"),
+    lacks=lambda case: _few_samples(case, "retransmitted_segments", LEAST_SAMPLES),
 )
 TRAFFIC = Need(
     what="the traffic of variables",

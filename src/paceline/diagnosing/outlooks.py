@@ -8,15 +8,23 @@ from collections.abc import Callable, Collection, Mapping
 from paceline.diagnosing import queues, usages
 from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.queues import Queues
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Gain, Option, Outlook
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
 
-#: A bound that is used to this share binds: who comes waits three times as long as he is served (M/M/1).
-BINDING_USE = 0.75
-#: Max/mean of the servers' load that counts as even: half of what counts as hot (`imbalances.HOT_OVER_MEAN`).
-EVEN = 1.25
+BINDING_USE = Threshold(
+    "outlooks.binding-use", 0.75, Unit.SHARE,
+    means="A bound that is used to this share binds. A trainer that arrives then waits three times as long "
+    "as it is served.",
+    source="the queue with random arrivals (M/M/1)",
+)  # fmt: skip
+EVEN = Threshold(
+    "outlooks.even", 1.25, Unit.TIMES,
+    means="The load of the servers counts as even if the highest load is at most this many times the mean. "
+    "This allows half of the excess from which on a server counts as hot (1.5 times the mean).",
+)  # fmt: skip
 OWN = "the trainers' own computing"
 INPUT = "reading of examples"
 CALLS = "the way to the parameter servers and back"
@@ -178,12 +186,12 @@ def more_servers(case: Case, factor: int) -> Callable[[Queues], Queues]:
 
     More servers help only if the load is even: a variable that is too much for one server stays on one.
     """
-    own = [name for group in _servers(case) for name in group]
+    own, even = [name for group in _servers(case) for name in group], case.value(EVEN)
 
     def changed(now: Queues) -> Queues:
         loads = [seconds for name, seconds in now.stations.items() if name in own]
         cpus = [seconds for name, seconds in now.stations.items() if name in own and name.startswith(_CPU)]
-        if not loads or max(cpus, default=0.0) * len(cpus) > EVEN * sum(cpus):
+        if not loads or max(cpus, default=0.0) * len(cpus) > even * sum(cpus):
             return now
         return _with(now, lambda name, seconds: seconds / (factor if name in own else 1))
 
@@ -216,11 +224,12 @@ def outlook(case: Case) -> Outlook | None:
         return None
     uses = _uses(case, now)
     binds, most = max(uses.items(), key=lambda item: item[1])
+    binding = case.value(BINDING_USE)
     options = [("2 x workers", trainers_times(now, 2)), ("2 x PS", more_servers(case, 2)(now))]
     if any(name.startswith(_LINK) for name in now.stations):
         options.append(("2 x bandwidth", links_times(now, 2)))
     return Outlook(
-        binds=binds if most >= BINDING_USE else f"{CALLS} (nothing is used to {BINDING_USE:.0%})",
+        binds=binds if most >= binding else f"{CALLS} (nothing is used to {binding:.0%})",
         uses=tuple(sorted(uses.items(), key=lambda item: -item[1])),
         knee_workers=now.knee,
         options=tuple(

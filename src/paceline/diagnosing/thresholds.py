@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 import math
+from collections.abc import Mapping
 
 
 class Unit(enum.StrEnum):
@@ -38,6 +39,7 @@ class Threshold:
         unit: its unit.
         means: what is so from this number on, or below it.
         source: where the number is from: a measurement, a paper, a program; empty: own reasoning.
+        above, below: a site's number lies between these two, which are not allowed themselves.
     """
 
     name: str
@@ -46,18 +48,25 @@ class Threshold:
     _: dataclasses.KW_ONLY
     means: str
     source: str = ""
+    above: float = 0.0
+    below: float = math.inf
 
     def __post_init__(self) -> None:
         refusal = self.refusal(self.default)
         if refusal is not None:
             raise ValueError(f"{self.name}: {refusal}")
 
+    def value(self, settings: Mapping[str, float]) -> float:
+        """Return the number that a site has set, by the name of the threshold, or else the default."""
+        return settings.get(self.name, self.default)
+
     def refusal(self, value: float) -> str | None:
         """Return why a value cannot be this number; None: it can."""
-        if not math.isfinite(value) or value < 0:
-            return "a number that is at least 0 and finite is needed"
+        if not self.above < value < self.below:
+            limit = "" if math.isinf(self.below) else f" and below {self.below:g}"
+            return f"a number above {self.above:g}{limit} is needed"
         if self.unit is Unit.SHARE and value > 1:
             return "a share is at most 1"
-        if self.unit is Unit.COUNT and value != int(value):
-            return "a count is a whole number"
+        if self.unit in (Unit.COUNT, Unit.BYTES) and value != int(value):
+            return "a whole number is needed"
         return None

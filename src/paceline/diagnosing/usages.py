@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from paceline.diagnosing.cases import Case, once
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 
 #: The pool of replicas that may use any core of the machine: without a limit, a host or cores of their own.
 MACHINE = "this machine"
-#: From this use of its cores on a replica computes all the time: a quota cuts the mean of bursts below 1.
-AT_LIMIT = 0.85
+AT_LIMIT = Threshold(
+    "usages.at-limit", 0.85, Unit.SHARE,
+    means="A replica that uses this share of its cores computes all the time. A quota cuts the mean of "
+    "bursts below 1.",
+)  # fmt: skip
 _BITS = 8
 
 

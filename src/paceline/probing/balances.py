@@ -61,17 +61,17 @@ class Balance:
 
 
 def balance(
-    spec: JobSpec, scale: Autoscale, found: Sequence[Elasticity], used: Mapping[ReplicaId, float]
+    spec: JobSpec, scale: Autoscale, elasticities: Sequence[Elasticity], used: Mapping[ReplicaId, float]
 ) -> Balance:
     """Return what to change in a job after a probe.
 
     Args:
         spec: the job as it is.
         scale: the limits of its autoscaling.
-        found: the elasticities that the probe found.
+        elasticities: the elasticities that the probe found.
         used: the cores that each replica uses; a replica without a value gives no cores.
     """
-    by_replica = _by_replica(found)
+    by_replica = _by_replica(elasticities)
     scaled = {
         replica: cores
         for replica in spec.replicas()
@@ -108,7 +108,7 @@ def balance(
     moved = sum(given.values())
     factor = min((scaled[replica] + given[replica]) / scaled[replica] for replica in wanted_cores)
     raised = list({by_replica[replica].part: by_replica[replica] for replica in wanted_cores}.values())
-    times = raises.times(raised, found, factor)
+    times = raises.times(raised, elasticities, factor)
     if times[0] < LEAST_GAIN:
         return Balance(moves=(), why="too few cores are left to give for it to be worth a change")
     taken = max(0.0, moved - free)

@@ -60,6 +60,7 @@ class _Head:
     changes: tuple[Relay, ...] = ()
     probes: tuple[Probe, ...] = ()
     output: tuple[OutputTail, ...] = ()
+    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)
 
 
 def _fields(kind: type) -> Mapping[str, tuple[type, bool]]:
@@ -94,6 +95,7 @@ def write(path: Path, recording: Recording) -> None:
         changes=tuple(recording.changes),
         probes=tuple(recording.probes),
         output=tuple(recording.output),
+        thresholds=recording.thresholds,
     )
     metadata = {_KEY: _packed(encodings.encode(head))}
     table = pyarrow.table(_columns(recording), schema=_schema()).replace_schema_metadata(metadata)
@@ -140,6 +142,7 @@ def read(path: Path) -> Recording:
         _check_numbers(table)
         found = _recording(head, _rows(table.to_pydict()))
         _check_times(found)
+        _check_thresholds(found)
     except FileNotFoundError as error:
         raise NotFound(f"there is no file {path}", "paceline record NAME makes one") from error
     except (OSError, pyarrow.ArrowException, ValueError, RecursionError, StoreError) as error:
@@ -164,6 +167,7 @@ def _recording(head: _Head, measured: Mapping[str, tuple[Any, ...]]) -> Recordin
         changes=head.changes,
         probes=head.probes,
         output=head.output,
+        thresholds=head.thresholds,
     )
 
 
@@ -227,6 +231,17 @@ def _check_times(recording: Recording) -> None:
     """
     for at in _times(recording):
         outside.moment(at)
+
+
+def _check_thresholds(recording: Recording) -> None:
+    """Check that the thresholds of a recording are numbers that rules can compare with.
+
+    Raises:
+        ValueError: one is not.
+    """
+    for name, value in recording.thresholds.items():
+        if not outside.is_number(name, value):
+            raise ValueError(f"the threshold {name} is {value}")
 
 
 def _times(recording: Recording) -> Iterator[float | None]:

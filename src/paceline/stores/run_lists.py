@@ -63,28 +63,28 @@ class RunLists(rows.StorePart):
         with self._database.reading() as connection:
             return [_summary(row) for row in connection.execute(query)]
 
-    def run_page(self, wanted: RunQuery, *, engine: str | None = None) -> RunPage:
+    def run_page(self, run_query: RunQuery, *, engine: str | None = None) -> RunPage:
         """Return a page of runs, each with its digest.
 
         Args:
-            wanted: the query for runs, with the wanted page.
+            run_query: the query for runs, with the run_query page.
             engine: only runs of this engine; None: runs of all engines.
 
         Raises:
             StoreError: the store cannot be read.
         """
-        conditions = list(_conditions(wanted))
+        conditions = list(_conditions(run_query))
         if engine is not None:
             conditions.append(tables.runs.c.engine == engine)
         whole: sa.FromClause = tables.runs
-        if wanted.search or wanted.finding:  # Both search the digest, too.
+        if run_query.search or run_query.finding:  # Both search the digest, too.
             whole = sa.outerjoin(tables.runs, tables.digests)
         count = sa.select(sa.func.count()).select_from(whole).where(*conditions)
         with self._database.reading() as connection:
             total = connection.scalar(count) or 0
-            query = self._sorted(_listed(), wanted).where(*conditions)
+            query = self._sorted(_listed(), run_query).where(*conditions)
             found = [_summary(row) for row in connection.execute(query)]
-        return run_queries.cut(found, total, wanted)
+        return run_queries.cut(found, total, run_query)
 
     def _sorted(self, query: sa.Select[Any], run_query: RunQuery) -> sa.Select[Any]:
         """Sort a query in the order of the page and start it after the previous page.

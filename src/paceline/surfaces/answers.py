@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from paceline.diagnosing import catalogues, outlooks
 from paceline.model.explanations.causes import Cause, Evidence, EvidenceSource, Explanation, Gain, Outlook
@@ -67,6 +67,7 @@ class Answer:
     Attributes:
         primary: the cause that matters most; None if there is no current cause.
         others: the other causes, by the gain of fixing them; past causes come last.
+        site: the numbers that the site has set; empty: the defaults are used.
     """
 
     job: str
@@ -75,6 +76,7 @@ class Answer:
     others: tuple[AnswerReason, ...]
     unknown: tuple[str, ...]
     outlook: Prospect | None
+    site: str
 
 
 def answer(found: Explanation, *, diffs: Diffs, say: Callable[[str], str] = str) -> Answer:
@@ -93,8 +95,15 @@ def answer(found: Explanation, *, diffs: Diffs, say: Callable[[str], str] = str)
         primary=reasons[0] if has_primary else None,
         others=tuple(reasons[1:] if has_primary else reasons),
         unknown=tuple(say(each) for each in found.unknown),
-        outlook=None if found.outlook is None else prospect(found.outlook),
+        outlook=None if found.outlook is None else prospect(found.outlook, found.thresholds),
+        site=site(found),
     )
+
+
+def site(found: Explanation) -> str:
+    """Return a sentence about the numbers that the site has set; empty: the defaults are used."""
+    numbers = ", ".join(f"{name} {value:g}" for name, value in sorted(found.thresholds.items()))
+    return f"judged by numbers of this site: {numbers} (paceline thresholds)" if numbers else ""
 
 
 def _sentence(found: Explanation) -> str:
@@ -156,12 +165,13 @@ def gain(value: Gain) -> str:
     return f"{low} times" if low == high else f"{low} to {high} times"
 
 
-def prospect(outlook: Outlook) -> Prospect:
-    """Return how a job scales, in words."""
+def prospect(outlook: Outlook, thresholds: Mapping[str, float]) -> Prospect:
+    """Return how a job scales, in words; a bound that binds by the thresholds of the site is marked."""
+    binding_use = outlooks.BINDING_USE.value(thresholds)
     knee = None if outlook.knee_workers is None else max(1, round(outlook.knee_workers))
     return Prospect(
         binds=outlook.binds,
-        uses=tuple((name, share, share >= outlooks.BINDING_USE) for name, share in _bounds(outlook.uses)),
+        uses=tuple((name, share, share >= binding_use) for name, share in _bounds(outlook.uses)),
         options=tuple((option.what, gain(option.gain), option.binds) for option in outlook.options),
         knee="" if knee is None else f"From about {knee} workers on, more of them bring little.",
     )

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
 
 from paceline.diagnosing import catalogues
 from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.thresholds import Threshold
 from paceline.diagnosing.topics import Topic
 
 _HEAD = """\
@@ -19,54 +16,37 @@ _HEAD = """\
 
 What `paceline why` names, made from the catalogue by `make docs`; change the rules, not these pages.
 `paceline explain CODE` says the same in a terminal. An error keeps a job from its goal, a warning costs it a
-good part of its speed, an info is worth knowing.
+good part of its speed, an info is worth knowing. [Thresholds](thresholds.md) are numbers that a site can
+set.
 
 | code | name | severity | what |
 | --- | --- | --- | --- |
 """
-#: Constants with the comment lines above them.
-_CONSTANT = re.compile(r"((?:^#: .*\n)+)^(\w+(?:, \w+)*)(?:: [^=\n]+)? = (.+)$", re.MULTILINE)
-#: The package of the modules that rules share.
-_SHARED = "paceline.diagnosing."
+_THRESHOLDS_HEAD = """\
+# Thresholds
 
+The numbers that the rules of `paceline why` compare with. They are measured, reasoned or taken from what
+others have published. A site that knows better sets its own, in the file `thresholds.yaml` of its state
+folder (`PACELINE_HOME`, or `~/.local/state/paceline`):
 
-class Threshold(NamedTuple):
-    """A number that a rule uses.
+```yaml
+apiVersion: paceline.dev/v1alpha1
+kind: Thresholds
+spec:
+  links.full: 0.6
+  hangs.least-seconds: 60
+```
 
-    Attributes:
-        name: the name of the constant.
-        value: the value, as it is written in the source.
-        reason: the comment that explains the number and its origin.
-    """
+All that reads this state folder judges by these numbers: the verbs, the server and its pages, autoscaling. An
+explanation names the numbers that the site has set. A recording (`paceline record`) carries them. A name that
+is not there, or a number that cannot be, is an error with line and column.
 
-    name: str
-    value: str
-    reason: str
+`paceline thresholds` lists all with their values; `paceline thresholds NAME` says what one means. This page
+is made from the rules by `make docs`.
 
-
-def thresholds(rule: Rule) -> Iterator[Threshold]:
-    """Yield the constants of a rule's module, and of the modules that it shares with other rules.
-
-    Each has the comment above it as its reason. Names from shared modules have the module's name as a prefix.
-    """
-    own = inspect.getmodule(rule.find)
-    assert own is not None, "a rule is a function of a module"
-    yield from _constants(own, "")
-    topics = {inspect.getmodule(each.find) for each in catalogues.RULES}
-    for module in dict.fromkeys(filter(inspect.ismodule, vars(own).values())):
-        name = module.__name__
-        if name.startswith(_SHARED) and module not in topics:
-            yield from _constants(module, f"{name.rpartition('.')[2]}.")
-
-
-def _constants(module: ModuleType, prefix: str) -> Iterator[Threshold]:
-    for comment, names, values in _CONSTANT.findall(inspect.getsource(module)):
-        reason = " ".join(line.removeprefix("#: ") for line in comment.splitlines())
-        for name, value in zip(names.split(", "), values.split(", "), strict=False):
-            found = getattr(module, name)
-            if isinstance(found, int | float):
-                shown = str(found) if value[:1].isalpha() else value  # A name stands for its value.
-                yield Threshold(f"{prefix}{name}", shown, reason)
+| name | default | unit | meaning | from |
+| --- | --- | --- | --- | --- |
+"""
 
 
 def pages() -> dict[str, str]:
@@ -77,7 +57,21 @@ def pages() -> dict[str, str]:
         for each in catalogues.TOPICS
     ]
     made = {f"{each.code}.md": "\n".join(_page(each, rules.get(each.name))) for each in catalogues.TOPICS}
-    return {"README.md": _HEAD + "".join(lines), **made}
+    return {"README.md": _HEAD + "".join(lines), "thresholds.md": _thresholds(), **made}
+
+
+def _thresholds() -> str:
+    rows = map(_row, catalogues.THRESHOLDS.values())
+    return _THRESHOLDS_HEAD + "".join(f"{row}\n" for row in rows)
+
+
+def _row(each: Threshold) -> str:
+    return f"| `{each.name}` | {number(each.default)} | {each.unit} | {each.means} | {each.source} |"
+
+
+def number(value: float) -> str:
+    """Return a number as a table shows it: whole ones with separators, others with six digits."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:.6g}"
 
 
 def _page(topic: Topic, rule: Rule | None) -> Iterator[str]:
@@ -95,10 +89,11 @@ def _page(topic: Topic, rule: Rule | None) -> Iterator[str]:
         names = [catalogues.topic(name) for name in rule.explains]
         yield "## What follows from it\n"
         yield "\n".join(f"- [{each.code}]({each.code}.md): {each.title}" for each in names) + "\n"
-    numbers = tuple(thresholds(rule))
-    if numbers:
-        yield "## Thresholds\n\n| name | value | why |\n| --- | --- | --- |"
-        yield "\n".join(f"| `{each.name}` | {each.value} | {each.reason} |" for each in numbers) + "\n"
+    thresholds = catalogues.thresholds(rule)
+    if thresholds:
+        yield "## Thresholds\n\nA site can [set its own](thresholds.md).\n"
+        yield "| name | default | unit | meaning | from |\n| --- | --- | --- | --- | --- |"
+        yield "\n".join(_row(each) for each in thresholds) + "\n"
 
 
 if __name__ == "__main__":

@@ -19,45 +19,45 @@ _DIGITS = {Gauge.MEMORY: 0, Gauge.RECEIVED: 0, Gauge.SENT: 0}
 _SHARE_DIGITS = 4
 
 
-def course(found: TimeSeries, gauge: Gauge, *, since: float | None = None) -> dict[str, Any]:
+def course(series: TimeSeries, gauge: Gauge, *, since: float | None = None) -> dict[str, Any]:
     """Return the document of a job's time series.
 
     Args:
-        found: the time series.
+        series: the time series.
         gauge: the load to include.
         since: only cells that end after this time (Unix seconds); None means all.
     """
-    first = _first(found.grid, since)
-    values, shares = found.loads.get(gauge), found.shares.get(gauge)
+    first = _first(series.grid, since)
+    values, shares = series.loads.get(gauge), series.shares.get(gauge)
     rows = range(0) if values is None or not len(values) else _busiest(values)
     return documents.document(
         "Course",
         {
-            "since_unix_seconds": found.grid.since + first * found.grid.cell_seconds,
-            "cell_seconds": found.grid.cell_seconds,
-            "cells": found.grid.cells - first,
+            "since_unix_seconds": series.grid.since + first * series.grid.cell_seconds,
+            "cell_seconds": series.grid.cell_seconds,
+            "cells": series.grid.cells - first,
             "measured": [
-                load_gauge.value for load_gauge, of in found.loads.items() if not numpy.isnan(of).all()
+                load_gauge.value for load_gauge, of in series.loads.items() if not numpy.isnan(of).all()
             ],
             "gauge": gauge.value,
             "unit": gauge.unit,
-            "replicas": [str(found.replicas[row]) for row in rows],
-            "left_out": len(found.replicas) - len(rows),
+            "replicas": [str(series.replicas[row]) for row in rows],
+            "left_out": len(series.replicas) - len(rows),
             "values": [_numbers(values[row, first:], _DIGITS.get(gauge, 4)) for row in rows]
             if values is not None
             else [],
             "shares": [_numbers(shares[row, first:], _SHARE_DIGITS) for row in rows]
             if shares is not None and not numpy.isnan(shares).all()
             else None,
-            "examples_per_second": _numbers(found.examples_per_second[first:], 1),
-            "loss": _numbers(found.loss[first:], 6),
+            "examples_per_second": _numbers(series.examples_per_second[first:], 1),
+            "loss": _numbers(series.loss[first:], 6),
             "evaluations": [
                 {
                     "at_unix_seconds": evaluation.at,
                     "step": evaluation.step,
                     **{name: _finite(getattr(evaluation, name)) for name in ("auc", "log_loss", "accuracy")},
                 }
-                for evaluation in found.evaluations
+                for evaluation in series.evaluations
                 if since is None or evaluation.at > since
             ],
         },

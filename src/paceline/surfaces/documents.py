@@ -280,7 +280,7 @@ def _split(look: DiagnosisRun) -> dict[str, Any] | None:
     return None if shares is None else {**plain(shares), "at": instant(shares.at)}
 
 
-def probe(found: Probe) -> dict[str, Any]:
+def probe(value: Probe) -> dict[str, Any]:
     """Return the document of a probe: each part with its elasticity, and each cut."""
     from paceline.probing import sayings
 
@@ -297,18 +297,18 @@ def probe(found: Probe) -> dict[str, Any]:
             "at_limit": None if cut.at_limit is None else list(cut.at_limit),
             "elasticity": cut.elasticity,
         }
-        for cut in found.cuts
+        for cut in value.cuts
     ]
     body = {
-        "name": found.run,
-        "began_at": instant(found.began_at),
-        "ended_at": instant(found.ended_at),
-        "ended": found.ended,
-        "unit": str(found.unit),
-        "lost": found.lost,
-        "lost_share": found.share,
-        "conclusion": sayings.conclusion(found.elasticities),
-        "parts": list(map(_elasticity, found.elasticities)),
+        "name": value.run,
+        "began_at": instant(value.began_at),
+        "ended_at": instant(value.ended_at),
+        "ended": value.ended,
+        "unit": str(value.unit),
+        "lost": value.lost,
+        "lost_share": value.share,
+        "conclusion": sayings.conclusion(value.elasticities),
+        "parts": list(map(_elasticity, value.elasticities)),
         "cuts": cuts,
     }
     return document("Probe", body)

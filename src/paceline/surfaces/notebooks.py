@@ -103,24 +103,24 @@ def explanation(found: Explanation) -> str:
     return "".join(parts)
 
 
-def cause(found: Cause) -> str:
+def cause(value: Cause) -> str:
     """Return a cause with its evidence, its change and the computed gain."""
     from paceline.diagnosing import catalogues
     from paceline.surfaces import answers
 
-    code = catalogues.topic(found.name).code
-    past = " (over)" if found.is_past else ""
+    code = catalogues.topic(value.name).code
+    past = " (over)" if value.is_past else ""
     parts = [
-        _p(f"<b>{_escaped(code)}</b> {_escaped(found.what)}{past}"),
-        _list(each.text for each in found.evidence),
+        _p(f"<b>{_escaped(code)}</b> {_escaped(value.what)}{past}"),
+        _list(each.text for each in value.evidence),
     ]
-    if found.changes:
-        parts.append(_change(found.changes))
-    if found.gain is not None:
-        parts.append(_p(_escaped(f"gain: {answers.gain(found.gain)} the examples/s, computed")))
-    elif found.next_steps:
-        parts.append(_list(found.next_steps))
-    return _box("".join(parts), edge=_EDGES[found.severity.value])
+    if value.changes:
+        parts.append(_change(value.changes))
+    if value.gain is not None:
+        parts.append(_p(_escaped(f"gain: {answers.gain(value.gain)} the examples/s, computed")))
+    elif value.next_steps:
+        parts.append(_list(value.next_steps))
+    return _box("".join(parts), edge=_EDGES[value.severity.value])
 
 
 def proposal(found: Proposal) -> str:

@@ -89,7 +89,7 @@ def _steps_per_execution(case: Case) -> Iterator[Proposal]:
     yield from _proposal(
         case,
         cures.STEPS_PER_EXECUTION,
-        outlooks.limited(case, min(times, headrooms.MOST_TIMES)).high,
+        outlooks.limited(case, min(times, case.value(headrooms.MOST_TIMES))).high,
         f"a step takes {seconds * 1e3:.1f} ms, and trainers compute for {busy:.0%} of it; of {in_one} calls "
         f"{in_one - 1} are spared",
     )
@@ -110,7 +110,7 @@ def _inputs(case: Case) -> Iterator[Proposal]:
     if cores is None or resting is None or cores < _LEAST_CORES or resting < _LEAST_RESTING:
         return
     # All cores decode then, so the wait becomes shorter by the share of cores that rests now.
-    times = 1 / max(1 - share * resting / cores, 1 / headrooms.MOST_TIMES)
+    times = 1 / max(1 - share * resting / cores, 1 / case.value(headrooms.MOST_TIMES))
     yield from _proposal(
         case,
         cures.PARALLEL_MAP,

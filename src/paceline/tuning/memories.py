@@ -65,7 +65,7 @@ class Measure(enum.StrEnum):
 #: The ordinary standard deviation between runs of one job file (of logarithms), and the factor by which a run
 #: has to be worse to be reported.
 _SPREADS = {
-    Measure.WORK: (judgements.RUN_SPREAD, LEAST_GAIN),
+    Measure.WORK: (judgements.RUN_SPREAD, LEAST_GAIN.default),
     Measure.QUALITY: (proofs.AUC_TOLERANCE / NORMAL_90, 1 + proofs.AUC_TOLERANCE),
 }
 

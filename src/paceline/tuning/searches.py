@@ -15,7 +15,7 @@ SPENT = "all trials are made"
 
 def worth(found: Sequence[Proposal]) -> list[Proposal]:
     """Return the proposals expected to bring more than the noise of a run, the largest gain first."""
-    kept = (each for each in found if each.expected >= LEAST_GAIN)
+    kept = (each for each in found if each.expected >= LEAST_GAIN.default)
     return sorted(kept, key=lambda each: -each.expected)
 
 

@@ -103,11 +103,11 @@ def _cores(spec: JobSpec, role: RoleSpec) -> Sequence[float | None]:
     return sorted(cores for cores in found if least <= cores <= most or cores == role.cpu_cores)
 
 
-def reshaped(spec: JobSpec, wanted: JobShape) -> JobSpec:
+def reshaped(spec: JobSpec, shape: JobShape) -> JobSpec:
     """Return a job of another shape, without a saved plan of variables if the number of servers changes."""
     sizes = {
-        Role.PS: (wanted.servers, wanted.server_cores),
-        Role.WORKER: (wanted.workers, wanted.worker_cores),
+        Role.PS: (shape.servers, shape.server_cores),
+        Role.WORKER: (shape.workers, shape.worker_cores),
     }
     roles = tuple(
         dataclasses.replace(each, replicas=sizes[each.role][0], cpu_cores=sizes[each.role][1])
@@ -115,9 +115,9 @@ def reshaped(spec: JobSpec, wanted: JobShape) -> JobSpec:
         else each
         for each in spec.roles
     )
-    left_out = _left_out(spec, wanted)
+    left_out = _left_out(spec, shape)
     training = {key: value for key, value in (spec.training or {}).items() if key not in left_out}
-    overrides = {each: own for each, own in spec.overrides.items() if each not in _outdated(spec, wanted)}
+    overrides = {each: own for each, own in spec.overrides.items() if each not in _outdated(spec, shape)}
     return dataclasses.replace(
         spec, roles=roles, overrides=overrides, training=training if left_out else spec.training
     )
@@ -168,19 +168,19 @@ def _changes(spec: JobSpec, target: JobShape) -> Iterator[FieldChange]:
         yield FieldChange(path=("spec", "training", key), value=None)
 
 
-def words(now: JobShape, wanted: JobShape) -> str:
+def words(now: JobShape, then: JobShape) -> str:
     """Return the differences for users: ``4 workers (were 2), PS with 1 core (had 0.5)``."""
     differences = []
-    if wanted.servers != now.servers:
-        differences.append(f"{wanted.servers} PS (were {now.servers})")
-    if wanted.workers != now.workers:
-        differences.append(f"{wanted.workers} workers (were {now.workers})")
+    if then.servers != now.servers:
+        differences.append(f"{then.servers} PS (were {now.servers})")
+    if then.workers != now.workers:
+        differences.append(f"{then.workers} workers (were {now.workers})")
     for role_name, old, new in (
-        ("PS", now.server_cores, wanted.server_cores),
-        ("workers", now.worker_cores, wanted.worker_cores),
+        ("PS", now.server_cores, then.server_cores),
+        ("workers", now.worker_cores, then.worker_cores),
     ):
         if old is not None and new is not None and old != new:
             differences.append(f"{role_name} with {new:g} {'core' if new == 1 else 'cores'} (had {old:g})")
-    if wanted.even and not now.even:
+    if then.even and not now.even:
         differences.append("variables cut over all PS")
     return ", ".join(differences)

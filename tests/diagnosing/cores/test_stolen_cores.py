@@ -47,6 +47,12 @@ def test_stolen_cores_are_named_and_no_neighbour_is_blamed() -> None:
     assert not found(noisy_neighbour, _recording())
 
 
+def test_a_job_that_gets_nothing_at_all_is_promised_nothing() -> None:
+    (cause,) = found(stolen_cores, _recording(_with(cpu_cores=0.0, neighbours_cpu_cores=0.0)))
+    assert "for 100% of the time" in cause.evidence[0].text
+    assert cause.gain is None or cause.gain.high == 1.0
+
+
 def test_a_little_is_noise() -> None:
     assert not found(stolen_cores, _recording(_with(stolen_cpu_cores=0.1)))
     assert not found(stolen_cores, _recording(_with(stolen_cpu_cores=0.0)))

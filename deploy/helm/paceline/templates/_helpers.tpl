@@ -16,6 +16,13 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- /* The file of thresholds in the state folder, for the pods of the operator and of the server. */}}
+{{- define "paceline.thresholds" -}}
+apiVersion: paceline.dev/v1alpha1
+kind: Thresholds
+spec: {{- toYaml .Values.thresholds | nindent 2 }}
+{{- end }}
+
 {{- define "paceline.server" -}}
 {{ printf "%s-server" .Release.Name | trunc 63 | trimSuffix "-" }}
 {{- end }}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.progress import silences
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Evidence, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
@@ -16,22 +17,39 @@ from paceline.model.words import listed
 
 #: Cores that are used to this share are full: who wants more waits (see `outlooks.BINDING_USE`).
 FULL = outlooks.BINDING_USE
-#: Programs that use a smaller share of the cores than that disturb less than runs differ by themselves.
-LEAST_SHARE = 0.1
-#: Fewer cores than that are agents, supervisors, and ticks that are counted here and not there.
-LEAST_CORES = 0.2
-#: Who uses that much of its limit gets what it asked for: it is the limit that binds.
-AT_LIMIT = 0.9
-#: Seconds of waiting because of others, for each second on a core, from which on they hurt. Fit runs: up to
-#: 1.8 beside programs of the lowest priority, which give way at once; from 5 where neighbours take more than
-#: half of each core.
-LEAST_WAITS = 2.0
-#: And so many seconds in each second: who rests most of the time waits for a core whenever it wakes up, which
-#: is long beside what it then does, and short beside a step. Fit runs: up to 0.5, and from 0.8.
-LEAST_WAITED = 0.4
-#: A start takes no longer. Without a step by then, a job is taken for one whose steps are not seen
-#: (own reasoning).
-START_SECONDS = 120.0
+LEAST_SHARE = Threshold(
+    "crowds.least-share", 0.1, Unit.SHARE,
+    means="Programs that use a smaller share of the cores than this disturb a job less than runs differ by "
+    "themselves.",
+)  # fmt: skip
+LEAST_CORES = Threshold(
+    "crowds.least-cores", 0.2, Unit.CORES,
+    means="Other programs that use fewer cores than this are agents and supervisors, or ticks that are "
+    "counted in one place and not in the other.",
+)  # fmt: skip
+AT_LIMIT = Threshold(
+    "crowds.at-limit", 0.9, Unit.SHARE,
+    means="A replica that uses this share of its limit gets what it asked for: it is the limit that binds.",
+)  # fmt: skip
+LEAST_WAITS = Threshold(
+    "crowds.least-waits", 2.0, Unit.TIMES,
+    means="Other programs hurt a replica if its threads wait because of them for this many seconds for each "
+    "second on a core.",
+    source="fit runs: up to 1.8 beside programs of the lowest priority, which give way at once; from 5 where "
+    "neighbours take more than half of each core",
+)  # fmt: skip
+LEAST_WAITED = Threshold(
+    "crowds.least-waited", 0.4, Unit.TIMES,
+    means="Other programs hurt a replica only if its threads also wait because of them for this many seconds "
+    "in each second. A replica that rests most of the time waits for a core whenever it wakes up, which is "
+    "long beside what it then does, and short beside a step.",
+    source="fit runs: up to 0.5, and from 0.8",
+)  # fmt: skip
+START_SECONDS = Threshold(
+    "crowds.start-seconds", 120.0, Unit.SECONDS,
+    means="A start takes no longer than this. A job without a step by then is taken for a job whose steps "
+    "are not seen.",
+)  # fmt: skip
 
 
 class SharedCores(NamedTuple):
@@ -94,16 +112,18 @@ def _measured_place(case: Case, replica: ReplicaSnapshot) -> SharedCores | None:
 @once
 def hurt(case: Case) -> tuple[Hurt, ...]:
     """Return the parameter servers and trainers that other programs keep from using their cores."""
-    found: list[Hurt] = []
-    for each in (*case.servers, *case.trainers) if silences.trains(case) else ():
-        others, use = usages.neighbours(case, each), usages.cpu(case, each)
-        waits = waits_for_others(case, each)
+    hurt_replicas: list[Hurt] = []
+    least_waits, least_waited = case.value(LEAST_WAITS), case.value(LEAST_WAITED)
+    at_limit, least_cores = case.value(AT_LIMIT), case.value(LEAST_CORES)
+    for replica in (*case.servers, *case.trainers) if silences.trains(case) else ():
+        others, use = usages.neighbours(case, replica), usages.cpu(case, replica)
+        waits = waits_for_others(case, replica)
         if others is None or use is None or waits is None:
             continue
-        hurts = waits >= LEAST_WAITS and waits * (each.cpu_cores or 0.0) >= LEAST_WAITED
-        if use < AT_LIMIT and others >= LEAST_CORES and hurts:
-            found.append(Hurt(each, others, waits, _measured_place(case, each)))
-    return tuple(found)
+        hurts = waits >= least_waits and waits * (replica.cpu_cores or 0.0) >= least_waited
+        if use < at_limit and others >= least_cores and hurts:
+            hurt_replicas.append(Hurt(replica, others, waits, _measured_place(case, replica)))
+    return tuple(hurt_replicas)
 
 
 def waits_for_others(case: Case, replica: ReplicaSnapshot) -> float | None:
@@ -121,11 +141,12 @@ def waits_for_others(case: Case, replica: ReplicaSnapshot) -> float | None:
 
 def bound_elsewhere(case: Case) -> bool:
     """Return whether servers at their own limits, or full links, bound the job instead of crowded cores."""
-    at_limit = (
-        each.cpu_limit_cores is not None and (usages.cpu(case, each) or 0.0) >= AT_LIMIT
+    at_limit = case.value(AT_LIMIT)
+    are_at_limit = (
+        each.cpu_limit_cores is not None and (usages.cpu(case, each) or 0.0) >= at_limit
         for each in case.servers
     )
-    return any(at_limit) or max(usages.links(case).values(), default=0.0) >= FULL
+    return any(are_at_limit) or max(usages.links(case).values(), default=0.0) >= case.value(FULL)
 
 
 def weight(case: Case, gain: Gain) -> tuple[Gain | None, Severity | None]:
@@ -142,7 +163,7 @@ def weight(case: Case, gain: Gain) -> tuple[Gain | None, Severity | None]:
 def _is_starting(case: Case) -> bool:
     """Return whether a job has just started and made no step: it imports TensorFlow and builds its graph."""
     elapsed = case.snapshot.elapsed_seconds
-    return not case.recording.steps and (elapsed is None or elapsed < START_SECONDS)
+    return not case.recording.steps and (elapsed is None or elapsed < case.value(START_SECONDS))
 
 
 def gain_without(case: Case, crowd: tuple[Hurt, ...]) -> Gain | None:

@@ -57,7 +57,7 @@ def exclusive_not_got(case: Case) -> Iterator[Hit]:
             evidence=(shared[0][1],),
             changes=tuple(_changes(role)),
             next_steps=tuple(_next_steps(case)),
-            gain=gain if headrooms.matters(gain) else None,
+            gain=gain if headrooms.matters(gain, case) else None,
         )
 
 

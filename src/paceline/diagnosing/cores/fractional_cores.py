@@ -41,7 +41,7 @@ def fractional_cores(case: Case) -> Iterator[Hit]:
     }
     crowd = tuple(each for each in crowds.hurt(case) if each.replica.replica.role in asked)
     gain = crowds.gain_without(case, crowd)
-    if not headrooms.matters(gain):
+    if not headrooms.matters(gain, case):
         return
     promised, severity = crowds.weight(case, gain)
     names = [str(each.replica.replica) for each in crowd]

@@ -48,7 +48,7 @@ def noisy_neighbour(case: Case) -> Iterator[Hit]:
     # Replicas with a fraction of a core get their own hit: the fraction is the cause of their waiting.
     for crowd in (tuple(whole), tuple(parts)):
         gain = crowds.gain_without(case, crowd)
-        if headrooms.matters(gain):
+        if headrooms.matters(gain, case):
             yield _hit(case, crowd, gain)
 
 

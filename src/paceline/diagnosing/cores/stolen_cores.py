@@ -15,10 +15,6 @@ from paceline.model.explanations.causes import Evidence, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 
-#: Of the time for which there is work on the cores, the share that is stolen from which on it is told: its
-#: return would bring `headrooms.LEAST_GAIN`.
-LEAST_LOST = 1 - 1 / headrooms.LEAST_GAIN
-
 TOPIC = Topic(
     code="CPU006",
     name="stolen-cores",
@@ -50,10 +46,11 @@ class _Victim(NamedTuple):
 @rule(TOPIC, needs=(needs.CPU, needs.STOLEN), explains=("slow-host", "slow-decoding", "waiting-for-ps"))
 def stolen_cores(case: Case) -> Iterator[Hit]:
     """Replicas on cores that a hypervisor gives to other machines while there is work for these cores."""
+    least_lost = _least_lost(case)
     victims = tuple(
         victim
         for each in (*case.servers, *case.trainers)
-        if (victim := _victim(case, each)) is not None and victim.lost >= LEAST_LOST
+        if (victim := _victim(case, each)) is not None and victim.lost >= least_lost
     )
     if not victims or not silences.trains(case):
         return
@@ -74,19 +71,30 @@ def stolen_cores(case: Case) -> Iterator[Hit]:
     )
 
 
+def _least_lost(case: Case) -> float:
+    """Return the share of the time with work on the cores that is stolen from which on it is told.
+
+    Its return would bring `headrooms.LEAST_GAIN`.
+    """
+    return 1 - 1 / case.value(headrooms.LEAST_GAIN)
+
+
 def _victim(case: Case, replica: ReplicaSnapshot) -> _Victim | None:
     """Return a replica with its loss; None: nothing is stolen, it is at its limit, or it is not measured."""
     stolen, own, others = replica.stolen_cpu_cores, replica.cpu_cores, replica.neighbours_cpu_cores
     use = usages.cpu(case, replica)
-    if not stolen or own is None or others is None or use is None or use >= crowds.AT_LIMIT:
+    if not stolen or own is None or others is None or use is None or use >= case.value(crowds.AT_LIMIT):
         return None
     return _Victim(replica, stolen, stolen / (stolen + own + others))
 
 
 def _gain(case: Case, victims: tuple[_Victim, ...]) -> Gain:
     """Return the gain without stealing: between nothing and all the time stolen from the job's replicas."""
-    times = max(min(1 / (1 - each.lost), 1 / (usages.cpu(case, each.replica) or 1.0)) for each in victims)
-    return Gain(low=1.0, high=max(1.0, times))
+    times = 1.0
+    for victim in victims:
+        kept_share = max(1 - victim.lost, usages.cpu(case, victim.replica) or 1.0)
+        times = max(times, 1 / kept_share)
+    return Gain(low=1.0, high=times)
 
 
 def _where(case: Case, replica: ReplicaSnapshot) -> str:

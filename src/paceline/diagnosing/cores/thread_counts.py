@@ -9,6 +9,7 @@ from typing import NamedTuple
 from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
@@ -19,12 +20,23 @@ from paceline.model.words import listed
 #: Variables that say how many threads compute in one operation; a user's own win over the job's `threads`.
 #: TF_NUM_INTEROP_THREADS is not one: those mostly wait, and 2 are needed on one core.
 VARIABLES = ("TF_NUM_INTRAOP_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-#: Threads for each core from which on they cost something: with 2 on a core the benchmark ``cpu-limits`` of
-#: this project found 0.96 to 1.13 times the speed.
-LEAST_RATIO = 2.0
-#: What each doubling of threads over cores costs, as a share of the speed: the same benchmark found 1.40 to
-#: 1.59 with 24 threads on a core, and 1.55 to 1.76 with 48.
-COST_LOW, COST_HIGH = 0.08, 0.14
+LEAST_RATIO = Threshold(
+    "thread-counts.least-ratio", 2.0, Unit.TIMES,
+    means="Threads cost something from this many threads for each core on.",
+    source="the benchmark cpu-limits of this project: 0.96 to 1.13 times the speed with 2 threads on a core",
+)  # fmt: skip
+COST_LOW = Threshold(
+    "thread-counts.cost-low", 0.08, Unit.SHARE,
+    means="Each doubling of threads over cores costs this share of the speed at least.",
+    source="the benchmark cpu-limits of this project: 1.40 to 1.59 with 24 threads on a core, and 1.55 to "
+    "1.76 with 48",
+)  # fmt: skip
+COST_HIGH = Threshold(
+    "thread-counts.cost-high", 0.14, Unit.SHARE,
+    means="Each doubling of threads over cores costs this share of the speed at most.",
+    source="the benchmark cpu-limits of this project: 1.40 to 1.59 with 24 threads on a core, and 1.55 to "
+    "1.76 with 48",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="CPU001",
@@ -53,6 +65,7 @@ class _Threads(NamedTuple):
 )
 def too_many_threads(case: Case) -> Iterator[Hit]:
     """Roles whose job file asks for more threads than their replicas have cores."""
+    least_ratio = case.value(LEAST_RATIO)
     for role in case.spec.roles:
         asked = _asked(case, role)
         replicas = [replica for replica in case.of_role(role.role) if usages.cpu(case, replica) is not None]
@@ -60,7 +73,7 @@ def too_many_threads(case: Case) -> Iterator[Hit]:
             continue
         cores = min(usages.cores(case, replica) or math.inf for replica in replicas)
         ratio = asked.threads / math.ceil(cores)
-        if ratio < LEAST_RATIO:
+        if ratio < least_ratio:
             continue
         gain = _gain(case, replicas, ratio)
         yield Hit(
@@ -68,8 +81,8 @@ def too_many_threads(case: Case) -> Iterator[Hit]:
             subjects=tuple(str(replica.replica) for replica in replicas),
             evidence=tuple(_evidence(case, asked, replicas)),
             changes=tuple(_change(role, path) for path in asked.said),
-            gain=gain if headrooms.matters(gain) else None,
-            severity=headrooms.severity(gain),
+            gain=gain if headrooms.matters(gain, case) else None,
+            severity=headrooms.severity(gain, case),
         )
 
 
@@ -97,8 +110,9 @@ def _change(role: RoleSpec, path: tuple[str, ...]) -> FieldChange:
 def _gain(case: Case, replicas: list[ReplicaSnapshot], ratio: float) -> Gain:
     """Return the gain from as many threads as cores: the measured cost, scaled by the replicas' CPU use."""
     busy = min(1.0, mean(replicas, lambda each: usages.cpu(case, each)) or 0.0)
+    cost_low, cost_high = sorted((case.value(COST_LOW), case.value(COST_HIGH)))
     doublings = math.log2(ratio)
-    return Gain(low=1 + COST_LOW * doublings * busy, high=1 + COST_HIGH * doublings * busy)
+    return Gain(low=1 + cost_low * doublings * busy, high=1 + cost_high * doublings * busy)
 
 
 def _evidence(case: Case, asked: _Threads, replicas: list[ReplicaSnapshot]) -> Iterator[Evidence]:

@@ -10,6 +10,7 @@ from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, FieldChange, Gain
@@ -18,15 +19,24 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.words import listed
 
-#: Who uses more of its limit computes at its limit, and is throttled as a matter of course: that is another
-#: cause. DLRover plans for a use of 0.8.
-MOST_USE = 0.8
-#: Seconds throttled in each second, cores added up, from which on bursts are cut again and again. More than a
-#: quarter of the kernel's periods cut is often called severe; a cut takes half a period or more, on each core
-#: that was used (``scheduler/sched-bwc``).
-LEAST_THROTTLED = 0.15
-#: Nothing is ever throttled for longer than that share of its time, as far as gains go.
-_MOST_LOST = 0.8
+MOST_USE = Threshold(
+    "throttlings.most-use", 0.8, Unit.SHARE,
+    means="A replica that uses more of its limit than this computes at its limit, and is throttled as a "
+    "matter of course: that is another cause.",
+    source="DLRover plans for a use of 0.8",
+)  # fmt: skip
+LEAST_THROTTLED = Threshold(
+    "throttlings.least-throttled", 0.15, Unit.TIMES,
+    means="Bursts of a replica are cut again and again if it is throttled for this many seconds in each "
+    "second, with the seconds of all its cores added up.",
+    source="more than a quarter of the kernel's periods cut is often called severe; a cut takes half a "
+    "period or more, on each core that was used (scheduler/sched-bwc)",
+)  # fmt: skip
+_MOST_LOST = Threshold(
+    "throttlings.most-lost", 0.8, Unit.SHARE,
+    means="As far as gains go, no replica is throttled for a larger share of its time than this.",
+    below=1.0,
+)  # fmt: skip
 
 TOPIC = Topic(
     code="CPU002",
@@ -67,7 +77,7 @@ def throttled(case: Case) -> Iterator[Hit]:
     for role in (Role.PS, Role.CHIEF, Role.WORKER) if silences.trains(case) else ():
         cuts = [cut for replica in case.of_role(role) if (cut := _cut(case, replica))]
         gain = _gain(case, role, cuts)
-        if not headrooms.matters(gain):
+        if not headrooms.matters(gain, case):
             continue
         worst = max(cuts, key=lambda cut: cut.throttled)
         names = [str(cut.replica.replica) for cut in cuts]
@@ -101,19 +111,19 @@ def _cut(case: Case, replica: ReplicaSnapshot) -> _Cut | None:
 
     Samples in which the replica computed at its limit do not count as throttled.
     """
-    limit, used = replica.cpu_limit_cores, replica.cpu_cores
+    limit, used, most_use = replica.cpu_limit_cores, replica.cpu_cores, case.value(MOST_USE)
     measured = case.samples_by_replica.get(replica.replica, ())
     own = [each for each in measured if each.throttled_seconds is not None and each.cpu_cores is not None]
-    if not limit or used is None or len(own) < needs.LEAST_SAMPLES or used > MOST_USE * limit:
+    if not limit or used is None or len(own) < case.value(needs.LEAST_SAMPLES) or used > most_use * limit:
         return None
     seconds = sum(each.interval_seconds for each in own)
-    below = (each.throttled_seconds or 0.0 for each in own if (each.cpu_cores or 0.0) <= MOST_USE * limit)
+    below = (each.throttled_seconds or 0.0 for each in own if (each.cpu_cores or 0.0) <= most_use * limit)
     share = sum(below) / seconds if seconds > 0 else 0.0
-    if share < LEAST_THROTTLED:
+    if share < case.value(LEAST_THROTTLED):
         return None
     at_once = float(len(replica.row.cores)) or case.machine_cores
     # A replica that stands still uses no cores.
-    most = min(share, 1 - used / at_once if at_once else 1.0, _MOST_LOST)
+    most = min(share, 1 - used / at_once if at_once else 1.0, case.value(_MOST_LOST))
     return _Cut(replica, limit, share, min(most, share / at_once) if at_once else 0.0, most)
 
 

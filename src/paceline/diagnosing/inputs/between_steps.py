@@ -12,14 +12,25 @@ from collections.abc import Sequence
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.measures.script_facts import Name
 from paceline.model.measures.snapshots import ReplicaSnapshot
 
-#: A thread that computes for that part of the time between its steps makes batches then (own reasoning).
-COMPUTES = 0.5
-#: A script reads examples if it reads at least that part of what it feeds for a step (they may be packed),
-#: and at least so many bytes: a program reads a little for itself (own reasoning).
-READS_SHARE, READS_BYTES = 0.1, 1024.0
+COMPUTES = Threshold(
+    "between-steps.computes", 0.5, Unit.SHARE,
+    means="A thread that computes for at least this share of the time between its steps makes batches in "
+    "that time.",
+)  # fmt: skip
+READS_SHARE = Threshold(
+    "between-steps.reads-share", 0.1, Unit.SHARE,
+    means="A script reads examples if it reads at least this share of the bytes that it feeds for a step. It "
+    "may read less than it feeds, because the examples may be packed.",
+)  # fmt: skip
+READS_BYTES = Threshold(
+    "between-steps.reads-bytes", 1024.0, Unit.BYTES,
+    means="A script that reads fewer bytes than this for a step does not read examples: a program reads a "
+    "little for itself.",
+)  # fmt: skip
 
 
 class BetweenStepsActivity(enum.Enum):
@@ -41,13 +52,13 @@ def doing(case: Case, trainer: ReplicaSnapshot) -> BetweenStepsActivity | None:
     fed = asked.amount(case, trainer.replica, Name.FEEDS_BYTES_PER_STEP)
     if python is None or fed is None:
         return None
-    if python >= COMPUTES * readings.waits(trainer):
+    if python >= case.value(COMPUTES) * readings.waits(trainer):
         return BetweenStepsActivity.COMPUTING
     if read is None or readings.decodes(case, trainer) is not False:
         return None
     return (
         BetweenStepsActivity.READING
-        if read >= max(READS_SHARE * fed, READS_BYTES)
+        if read >= max(case.value(READS_SHARE) * fed, case.value(READS_BYTES))
         else BetweenStepsActivity.RESTING
     )
 

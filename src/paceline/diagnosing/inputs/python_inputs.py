@@ -33,7 +33,7 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.STEPS, needs.INPUT_WAIT))
 def python_input(case: Case) -> Iterator[Hit]:
     """Most trainers run no step for much of their time, because their own thread computes."""
-    reading = readings.find(case, readings.DECODING)
+    reading = readings.find(case, case.value(readings.DECODING))
     found = between_steps.most(case, reading, BetweenStepsActivity.COMPUTING) if reading else []
     if reading is None or not found:
         return
@@ -56,8 +56,8 @@ def python_input(case: Case) -> Iterator[Hit]:
             "thread that fills a queue.Queue with batches",
             "make a whole batch by NumPy, not row by row in Python",
         ),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
@@ -67,7 +67,7 @@ def _gain(case: Case, found: Sequence[ReplicaSnapshot], share: float) -> Gain | 
     A step then takes as long as the longer of the two activities.
     """
     busy = mean(found, lambda each: usages.busy(case, each))
-    if busy is None or busy >= usages.AT_LIMIT:
+    if busy is None or busy >= case.value(usages.AT_LIMIT):
         return None
-    times = min(1 / max(share, 1 - share), 1 / busy if busy > 0 else headrooms.MOST_TIMES)
+    times = min(1 / max(share, 1 - share), 1 / busy if busy > 0 else case.value(headrooms.MOST_TIMES))
     return headrooms.within(case, outlooks.limited(case, max(1.0, times)))

@@ -9,20 +9,30 @@ from typing import Any
 from paceline.diagnosing import headrooms, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Evidence, Gain
 from paceline.model.jobs.job_specs import Framework
 from paceline.model.measures.snapshots import ReplicaSnapshot
 
-#: From this share of its time on a trainer is bound by its input: TensorFlow's profiler calls it "highly
-#: input-bound" from 20 % on (and "moderately" from 5 %), ``op_stats_to_input_pipeline_analysis.cc``.
-INPUT_BOUND = 0.2
-#: The same for one whose cores are at their limit: decoding and computing take them from each other, so less
-#: of the time of decoding is waited for. From here on 10 % can be won; healthy trainers wait 2 % at most.
-DECODING = 0.1
-#: From this share of a trainer's CPU time on decoding is what its cores are busy with: at half of that cost
-#: the trainer would be 18 % faster. Fit runs: up to 0.09 in healthy jobs, 0.72 where ids are decoded in
-#: Python.
-DECODES_MOST = 0.3
+INPUT_BOUND = Threshold(
+    "readings.input-bound", 0.2, Unit.SHARE,
+    means="A trainer that waits for input for at least this share of its time is bound by its input.",
+    source='TensorFlow\'s profiler calls a trainer "highly input-bound" from 20 % on, and "moderately" from '
+    "5 % (op_stats_to_input_pipeline_analysis.cc)",
+)  # fmt: skip
+DECODING = Threshold(
+    "readings.decoding", 0.1, Unit.SHARE,
+    means="A trainer whose cores are at their limit is bound by its input if it waits for input for at least "
+    "this share of its time. Decoding and computing take the cores from each other, so the trainer waits for "
+    "less of the time of decoding. At a share of 0.1 it can win 10 %.",
+    source="healthy trainers wait 2 % at most",
+)  # fmt: skip
+DECODES_MOST = Threshold(
+    "readings.decodes-most", 0.3, Unit.SHARE,
+    means="The cores of a trainer are busy with decoding if decoding takes at least this share of the "
+    "trainer's CPU time. At a share of 0.3 the trainer would be 18 % faster if decoding cost half.",
+    source="fit runs: up to 0.09 in healthy jobs, 0.72 where ids are decoded in Python",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +52,7 @@ class InputBoundJob:
     evidence: Evidence
 
 
-def find(case: Case, least: float = INPUT_BOUND) -> InputBoundJob | None:
+def find(case: Case, least: float) -> InputBoundJob | None:
     """Return the trainers that wait for input; None: most wait less than ``least``, or it is not measured."""
     known = [each for each in case.trainers if each.input_wait_share is not None]
     bound = tuple(each for each in known if waits(each) >= least)
@@ -50,7 +60,7 @@ def find(case: Case, least: float = INPUT_BOUND) -> InputBoundJob | None:
         return None
     share = min(1.0, mean(bound, lambda each: each.input_wait_share) or 0.0)
     told = f"{len(bound)} of {len(known)} trainers wait" if len(bound) < len(known) else "trainers wait"
-    times = 1 / max(1 - share, 1 / headrooms.MOST_TIMES)
+    times = 1 / max(1 - share, 1 / case.value(headrooms.MOST_TIMES))
     return InputBoundJob(
         trainers=bound,
         share=share,
@@ -95,8 +105,8 @@ def hit(case: Case, reading: InputBoundJob, found: Sequence[ReplicaSnapshot], ho
     return Hit(
         subjects=tuple(str(each.replica) for each in reading.trainers),
         evidence=(reading.evidence, cores),
-        gain=reading.gain if headrooms.matters(reading.gain) else None,
-        severity=headrooms.severity(reading.gain),
+        gain=reading.gain if headrooms.matters(reading.gain, case) else None,
+        severity=headrooms.severity(reading.gain, case),
         **more,
     )
 
@@ -115,7 +125,8 @@ def is_burdened(case: Case, trainer: ReplicaSnapshot) -> bool:
     decoding leaves them.
     """
     busy, share = usages.busy(case, trainer), decoding_share(trainer)
-    return busy is not None and busy >= usages.AT_LIMIT and share is not None and share >= DECODES_MOST
+    is_at_limit = busy is not None and busy >= case.value(usages.AT_LIMIT)
+    return is_at_limit and share is not None and share >= case.value(DECODES_MOST)
 
 
 def waits(trainer: ReplicaSnapshot) -> float:
@@ -132,4 +143,4 @@ def decodes(case: Case, trainer: ReplicaSnapshot) -> bool | None:
     busy = usages.busy(case, trainer)
     if busy is None:
         return None
-    return busy >= min(usages.AT_LIMIT, 1 - waits(trainer) / 2)
+    return busy >= min(case.value(usages.AT_LIMIT), 1 - waits(trainer) / 2)

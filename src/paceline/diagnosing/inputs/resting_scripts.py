@@ -30,7 +30,7 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def resting_script(case: Case) -> Iterator[Hit]:
     """Most trainers run no step for much of their time, and do nothing else either."""
-    reading = readings.find(case)
+    reading = readings.find(case, case.value(readings.INPUT_BOUND))
     found = between_steps.most(case, reading, BetweenStepsActivity.RESTING) if reading else []
     if reading is None or not found:
         return

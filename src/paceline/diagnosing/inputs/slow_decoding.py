@@ -10,14 +10,20 @@ from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 
-#: More cores than so many times those of now are not asked for: cheaper decoding is the better way then.
-MOST_TIMES = 4.0
+MOST_TIMES = Threshold(
+    "slow-decoding.most-times", 4.0, Unit.TIMES,
+    means="The rule asks for no more than this many times the present cores. Cheaper decoding is the better "
+    "way beyond that. Where decoding takes much of cores that are at their limit, the rule also promises no "
+    "more than this many times the present speed.",
+    above=1.0,
+)  # fmt: skip
 
 TOPIC = Topic(
     code="INP002",
@@ -37,7 +43,7 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_decoding(case: Case) -> Iterator[Hit]:
     """Most trainers wait for input while their cores are busy, or decoding takes most of their cores."""
-    reading = readings.find(case, readings.DECODING)
+    reading = readings.find(case, case.value(readings.DECODING))
     decoding = readings.most(case, reading, decode=True) if reading else []
     if reading is not None and between_steps.most(case, reading, BetweenStepsActivity.COMPUTING):
         return  # One thread of the script makes the batches, so more cores do not help: see `python_inputs`.
@@ -79,7 +85,8 @@ def _burdened(case: Case) -> Iterator[Hit]:
     share = mean(burdened, readings.decoding_share)
     if 2 * len(burdened) <= len(active) or share is None:
         return
-    half, none = (outlooks.limited(case, 1 / max(1 - part, 1 / MOST_TIMES)) for part in (share / 2, share))
+    least = 1 / case.value(MOST_TIMES)
+    half, none = (outlooks.limited(case, 1 / max(1 - part, least)) for part in (share / 2, share))
     gain = Gain(low=half.low, high=none.high)
     used = mean(burdened, lambda trainer: usages.busy(case, trainer)) or 0.0
     yield Hit(
@@ -97,8 +104,8 @@ def _burdened(case: Case) -> Iterator[Hit]:
         ),
         changes=tuple(_changes(case, burdened, share)),
         next_steps=_cheaper(case),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
@@ -108,7 +115,8 @@ def _changes(case: Case, trainers: Sequence[ReplicaSnapshot], share: float) -> I
     An example takes as much CPU time as now, spread over more cores. The number is rounded up to tenths.
     Nothing is yielded for a role whose replicas share the cores of a host.
     """
-    times = min(MOST_TIMES, 1 / max(1 - share, 1 / MOST_TIMES))
+    most = case.value(MOST_TIMES)
+    times = min(most, 1 / max(1 - share, 1 / most))
     for role in (Role.CHIEF, Role.WORKER):
         spec = case.spec.role(role)
         if spec is not None and spec.cpu_cores and _is_own(case, trainers, role):

@@ -28,7 +28,7 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_storage(case: Case) -> Iterator[Hit]:
     """Most trainers wait for input, and their cores rest meanwhile."""
-    reading = readings.find(case)
+    reading = readings.find(case, case.value(readings.INPUT_BOUND))
     if reading is None:
         return
     resting = readings.most(case, reading, decode=False)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model import trends
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.measures.snapshots import ReplicaSnapshot
@@ -16,19 +17,38 @@ from paceline.model.trends import Slope
 #: Points of a replica's history that its growth is computed from: enough for an interval, cheap for hundreds
 #: of replicas of an hour.
 _POINTS = 40
-#: Growth that was watched for less than that is how programs begin.
-LEAST_SECONDS = 10.0
-#: What was watched says nothing of more than so many times as long.
-_REACH = 10.0
-#: Of the growth in the first half, that in the second: where it is less, memory comes to rest.
-_STEADY = 0.6
-#: A rise by less of its limit than that is noise.
-_LEAST_RISE = 0.03
-#: Replicas whose first samples are so near began together.
-_TOGETHER_SECONDS = 5.0
-#: An import of TensorFlow and a restore take so long, or less; and with a large graph on a slow machine, of
-#: which no step is seen that would say when it ended (own reasoning; TensorFlow's import takes 5 to 15 s).
-START_SECONDS, UNSEEN_START_SECONDS = 30.0, 120.0
+LEAST_SECONDS = Threshold(
+    "growths.least-seconds", 10.0, Unit.SECONDS,
+    means="Growth that was watched for a shorter time than this is how programs begin.",
+)  # fmt: skip
+_REACH = Threshold(
+    "growths.reach", 10.0, Unit.TIMES,
+    means="Growth that was watched for some time says nothing of more than this many times that time.",
+)  # fmt: skip
+_STEADY = Threshold(
+    "growths.steady", 0.6, Unit.TIMES,
+    means="Memory comes to rest if it grows less than this many times as fast in the second half as in the "
+    "first half of the time.",
+)  # fmt: skip
+_LEAST_RISE = Threshold(
+    "growths.least-rise", 0.03, Unit.SHARE,
+    means="A rise of the memory by a smaller share of its limit than this is noise.",
+)  # fmt: skip
+_TOGETHER_SECONDS = Threshold(
+    "growths.together-seconds", 5.0, Unit.SECONDS,
+    means="Replicas whose first samples are less than this apart began together.",
+)  # fmt: skip
+START_SECONDS = Threshold(
+    "growths.start-seconds", 30.0, Unit.SECONDS,
+    means="An import of TensorFlow, which takes 5 to 15 s, and a restore take this long or less. A replica "
+    "that was started again is taken to train no earlier.",
+)  # fmt: skip
+UNSEEN_START_SECONDS = Threshold(
+    "growths.unseen-start-seconds", 120.0, Unit.SECONDS,
+    means="An import of TensorFlow, which takes 5 to 15 s, and a restore take this long or less with a large "
+    "graph on a slow machine. A replica is taken to train from then on if no step is seen that would say "
+    "when its start ended.",
+)  # fmt: skip
 
 
 class Growth(NamedTuple):
@@ -51,10 +71,11 @@ class Growth(NamedTuple):
     points: int
 
 
-def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Growth | None:
+def growth(case: Case, samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Growth | None:
     """Return how the memory of one attempt grows; None: not steadily, too little, or not known well enough.
 
     Args:
+        case: the measurements.
         samples: the samples of the attempt.
         limit_bytes: the memory limit.
         since: when training began (Unix seconds): memory also grows while a program starts, and then stops.
@@ -64,14 +85,16 @@ def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Grow
         for each in samples
         if each.memory_bytes is not None and each.at >= since
     ]
-    if not measured or measured[-1][0] - measured[0][0] < LEAST_SECONDS:
+    if not measured or measured[-1][0] - measured[0][0] < case.value(LEAST_SECONDS):
         return None
     points = trends.thinned(measured, _POINTS)
-    if points[-1][1] - points[0][1] < _LEAST_RISE * limit_bytes:
+    if points[-1][1] - points[0][1] < case.value(_LEAST_RISE) * limit_bytes:
         return None
     whole, late = trends.trend(points), trends.slope(points[len(points) // 2 :])
     early = trends.slope(points[: len(points) // 2])
-    if whole is None or early is None or late is None or whole.low <= 0 or late < _STEADY * early:
+    if whole is None or early is None or late is None or whole.low <= 0:
+        return None
+    if late < case.value(_STEADY) * early:
         return None
     watched, left = measured[-1][0] - measured[0][0], max(0.0, limit_bytes - measured[-1][1])
     speed = Slope(whole.slope, min(whole.low, late), max(whole.high, late))
@@ -85,7 +108,7 @@ def growth(samples: Sequence[Sample], limit_bytes: int, *, since: float) -> Grow
         watched_seconds=watched,
         points=len(measured),
     )
-    return found if found.left_seconds <= _REACH * watched else None
+    return found if found.left_seconds <= case.value(_REACH) * watched else None
 
 
 def training_since(case: Case, replica: ReplicaSnapshot) -> float:
@@ -100,7 +123,7 @@ def training_since(case: Case, replica: ReplicaSnapshot) -> float:
     own, begun = case.histories.get(replica.replica, ()), case.recording.run.started_at
     started = own[0].at if own else 0.0
     known = min((each[0].at for each in case.histories.values() if each), default=started)
-    if replica.row.attempt == 1 and begun is not None and started - known < _TOGETHER_SECONDS:
+    if replica.row.attempt == 1 and begun is not None and started - known < case.value(_TOGETHER_SECONDS):
         started = begun  # A recording of only the newest measurements does not have the first samples.
     if replica.replica.role.trains:
         first = _first_step(case.reports.get(replica.replica, ()))
@@ -108,7 +131,7 @@ def training_since(case: Case, replica: ReplicaSnapshot) -> float:
     steps = [at for own in case.reports.values() if (at := _first_step(own)) is not None]
     if not steps:
         return _unseen_since(case, started)
-    return max(min(steps), started + START_SECONDS) if replica.row.attempt > 1 else min(steps)
+    return max(min(steps), started + case.value(START_SECONDS)) if replica.row.attempt > 1 else min(steps)
 
 
 def _first_step(reports: Sequence[StepReport]) -> float | None:
@@ -117,4 +140,4 @@ def _first_step(reports: Sequence[StepReport]) -> float | None:
 
 def _unseen_since(case: Case, started: float) -> float:
     """Return when training began if no step was seen; infinity if a step would have been seen."""
-    return math.inf if silences.would_be_seen(case) else started + UNSEEN_START_SECONDS
+    return math.inf if silences.would_be_seen(case) else started + case.value(UNSEEN_START_SECONDS)

@@ -11,6 +11,7 @@ from paceline.diagnosing.memory import growths
 from paceline.diagnosing.memory.growths import Growth
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
@@ -20,13 +21,25 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.words import listed
 
-#: From this share of its limit on a replica is near it: DLRover gives parameter servers more from 0.9 on.
-NEAR = 0.9
-#: A limit that is reached later than that is no problem today.
-SOON_SECONDS = 24 * 3600.0
-#: Of a new limit, what is used today should take no more: DLRover plans for 0.8.
-_PLANNED_USE = 0.8
-_STEP_BYTES = 64 * 2**20
+NEAR = Threshold(
+    "memory-limits.near", 0.9, Unit.SHARE,
+    means="A replica that uses this share of its memory limit is near it.",
+    source="DLRover gives parameter servers more from 0.9 on",
+)  # fmt: skip
+SOON_SECONDS = Threshold(
+    "memory-limits.soon-seconds", 24 * 3600.0, Unit.SECONDS,
+    means="A limit that is reached later than this is no problem today.",
+)  # fmt: skip
+_PLANNED_USE = Threshold(
+    "memory-limits.planned-use", 0.8, Unit.SHARE,
+    means="What is used today should take no more than this share of a new limit. If memory grows, what it "
+    "grows by until the job ends counts too.",
+    source="DLRover plans for 0.8",
+)  # fmt: skip
+_STEP_BYTES = Threshold(
+    "memory-limits.step-bytes", 64 * 2**20, Unit.BYTES,
+    means="A new limit is rounded up to a multiple of this.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="MEM001",
@@ -76,16 +89,16 @@ def _near(case: Case, replica: ReplicaSnapshot) -> _Near | None:
         # Another cause reports a replica that has already run out of memory.
         return None
     since = growths.training_since(case, replica)
-    growth = growths.growth(case.histories.get(replica.replica, ()), limit, since=since)
+    growth = growths.growth(case, case.histories.get(replica.replica, ()), limit, since=since)
     if growth is not None and not (_matters(case, growth) and silences.trains(case)):
         growth = None
-    return _Near(replica, used, limit, growth) if growth or used >= NEAR * limit else None
+    return _Near(replica, used, limit, growth) if growth or used >= case.value(NEAR) * limit else None
 
 
 def _matters(case: Case, growth: Growth) -> bool:
     """Return whether the limit will be reached soon and before the job ends."""
-    rest = case.snapshot.eta_seconds
-    return growth.left_seconds < min(SOON_SECONDS, rest if rest is not None else SOON_SECONDS)
+    rest, soon = case.snapshot.eta_seconds, case.value(SOON_SECONDS)
+    return growth.left_seconds < min(soon, rest if rest is not None else soon)
 
 
 def _what(case: Case, near: _Near) -> str:
@@ -134,7 +147,8 @@ def _changes(case: Case, role: Role, found: list[_Near]) -> tuple[FieldChange, .
             return ()
         grown = near.growth.bytes_per_second.high * (rest or 0.0) if near.growth else 0.0
         needed = max(needed, near.used + grown)
-    size = -int(-(needed / _PLANNED_USE) // _STEP_BYTES) * _STEP_BYTES
+    step = int(case.value(_STEP_BYTES))
+    size = -int(-(needed / case.value(_PLANNED_USE)) // step) * step
     if size <= spec.memory_bytes:
         return ()
     return (FieldChange(path=("spec", "roles", str(role), "memory"), value=quantities.quantity_bytes(size)),)

@@ -19,7 +19,7 @@ FULL = Threshold(
     "links.full", 0.5, Unit.SHARE,
     means="A link that is used this much in a direction binds: a trainer pulls and pushes in turn, so one "
     "trainer that does nothing else uses half of each direction, and n trainers n / (n + 1).",
-    source="a closed network of two stations; measured: 0.64 where a worker has a third of the bandwidth that "
+    source="a closed network of two stations; measured: 0.64 where a worker has a third of the bandwidth "
     "it would use, up to 0.46 in healthy jobs",
 )  # fmt: skip
 ALIKE = Threshold(

@@ -8,6 +8,7 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.model.explanations.causes import Evidence
@@ -16,8 +17,11 @@ from paceline.model.measures.samples import Sample
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
-#: Fewer segments that were sent again say nothing: connections that begin or end lose some, too.
-LEAST_SEGMENTS = 20
+LEAST_SEGMENTS = Threshold(
+    "retransmissions.least-segments", 20, Unit.COUNT,
+    means="A replica loses packets on the way if it sent at least this many segments again. Fewer segments "
+    "say nothing: connections that begin or end lose some, too.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="NET003",
@@ -34,12 +38,8 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.RETRANSMISSIONS,), explains=("waiting-for-ps",))
 def retransmissions(case: Case) -> Iterator[Hit]:
     """Replicas that retransmit many of their segments; severity INFO if a full link explains the losses."""
-    samples = case.samples_by_replica
-    counted = [
-        replica
-        for replica in links.losing(case)
-        if _again(samples.get(replica.replica, ())) >= LEAST_SEGMENTS
-    ]
+    samples, least = case.samples_by_replica, case.value(LEAST_SEGMENTS)
+    counted = [replica for replica in links.losing(case) if _again(samples.get(replica.replica, ())) >= least]
     lossy = sorted(counted, key=lambda replica: -_share(replica))
     if not lossy:
         return

@@ -9,14 +9,19 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.networks.links import Link
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.words import listed
 
-#: What is thought of where putting them apart does not help: so many times the bandwidth.
-TIMES = 2.0
+TIMES = Threshold(
+    "shared-links.times", 2.0, Unit.TIMES,
+    means="If hosts of their own do not help the replicas on a full link, the rule tells the gain of this "
+    "many times the bandwidth.",
+    above=1.0,
+)  # fmt: skip
 _STRATEGY = ("spec", "placement", "strategy")
 
 TOPIC = Topic(
@@ -39,8 +44,9 @@ def shared_link(case: Case) -> Iterator[Hit]:
     if not shared:
         return
     alone = outlooks.gain(case, lambda now: links.apart(now, shared))
-    helps = alone is None or headrooms.matters(alone)
-    gain = alone if helps else outlooks.gain(case, lambda now: links.wider(now, shared, TIMES))
+    helps = alone is None or headrooms.matters(alone, case)
+    times = case.value(TIMES)
+    gain = alone if helps else outlooks.gain(case, lambda now: links.wider(now, shared, times))
     for link in shared:
         seen = (links.evidence(case, link), links.others(case, link.use))
         yield Hit(
@@ -49,8 +55,8 @@ def shared_link(case: Case) -> Iterator[Hit]:
             evidence=tuple(evidence for evidence in seen if evidence is not None),
             changes=_changes(case, link) if helps else (),
             next_steps=(_apart(link) if helps else _more(link), _fewer_bytes(case)),
-            gain=gain if headrooms.matters(gain) else None,
-            severity=None if gain is None else headrooms.severity(gain),
+            gain=gain if headrooms.matters(gain, case) else None,
+            severity=None if gain is None else headrooms.severity(gain, case),
         )
 
 

@@ -9,14 +9,19 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.networks.links import Link
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Gain
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures import rates
 from paceline.model.words import listed
 
-#: What is thought of when its gain is told: twice the bandwidth, or half the bytes.
-TIMES = 2.0
+TIMES = Threshold(
+    "worker-links.times", 2.0, Unit.TIMES,
+    means="The rule tells the gain of this many times the bandwidth. At 2 that is twice the bandwidth, or "
+    "half the bytes.",
+    above=1.0,
+)  # fmt: skip
 
 TOPIC = Topic(
     code="NET002",
@@ -53,13 +58,13 @@ def worker_link(case: Case) -> Iterator[Hit]:
         evidence=(*(links.evidence(case, link) for link in full[:2]), *([seen] if seen else [])),
         changes=tuple(links.halved(case)),
         next_steps=(f"more bandwidth for {hosts}, or fewer workers on it", links.fewer_bytes(case)),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=None if gain is None else headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=None if gain is None else headrooms.severity(gain, case),
     )
 
 
 def _gain(case: Case, found: Sequence[Link]) -> Gain | None:
-    """Return the gain from twice the bandwidth: the transfer of a step then takes half of its time.
+    """Return the gain from `TIMES` times the bandwidth: at 2 the transfer of a step takes half of its time.
 
     The transfer counts as time that a trainer spends by itself, because no other trainer waits at its link.
     If several trainers share the link, the gain is no smaller.
@@ -67,8 +72,8 @@ def _gain(case: Case, found: Sequence[Link]) -> Gain | None:
     total = rates.total(each.steps_per_second for each in case.trainers)
     if not total:
         return None
-    more = 0.0
+    more, spared = 0.0, 1 - 1 / case.value(TIMES)
     for link in found:
         own = rates.total(each.steps_per_second for each in link.trainers) or 0.0
-        more += own * (1 / (1 - min(link.use, 1.0) * (1 - 1 / TIMES)) - 1)
+        more += own * (1 / (1 - min(link.use, 1.0) * spared) - 1)
     return outlooks.limited(case, 1 + more / total, but={each.station for each in found})

@@ -10,6 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.optimizers.table_works import TableWork
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -17,11 +18,17 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.traces import trace_summaries
 from paceline.model.traces.traced_steps import Direction
 
-#: A gradient of the rows that were looked up is as large as those rows; one of all rows is that many times
-#: larger, or it costs little.
-TIMES_PULLED = 3.0
-#: Of what a step pushes, or of the time of operations on servers: less is not what makes a step slow.
-LEAST_SHARE = 0.2
+TIMES_PULLED = Threshold(
+    "dense-gradients.times-pulled", 3.0, Unit.TIMES,
+    means="A gradient is one of all rows if a step pushes at least this many times the bytes that it pulls. "
+    "A gradient of the rows that were looked up is as large as those rows. A gradient of all rows is this "
+    "much larger, or it costs little.",
+)  # fmt: skip
+LEAST_SHARE = Threshold(
+    "dense-gradients.least-share", 0.2, Unit.SHARE,
+    means="A dense gradient makes steps slow if it takes at least this share of the bytes of a step, or of "
+    "the time of operations on servers.",
+)  # fmt: skip
 #: A lookup reads a variable through its handle; this operation reads the variable's whole value.
 _WHOLE_READ = "ReadVariableOp"
 
@@ -57,14 +64,14 @@ class _Moved:
 )  # fmt: skip
 def dense_gradient(case: Case) -> Iterator[Hit]:
     """Tables that are looked up by rows, but whose optimizer applies a gradient of all rows."""
-    total = table_works.total_microseconds(case)
+    total, least = table_works.total_microseconds(case), case.value(LEAST_SHARE)
     for work in table_works.of_case(case):
         if not work.gradient:
             continue
         moved = _moved(case, work.name)
         time = work.microseconds / total if total > 0 else 0.0
         wire = _needless_share(work, moved)
-        if max(time, wire) < LEAST_SHARE or not _is_dense(work, moved):
+        if max(time, wire) < least or not _is_dense(case, work, moved):
             continue
         gain = reliefs.gain(case, time, wire)
         yield Hit(
@@ -82,8 +89,8 @@ def dense_gradient(case: Case) -> Iterator[Hit]:
                 "in your script: clip and scale the .values of tf.IndexedSlices; tf.clip_by_global_norm does",
                 "in your script: penalize the rows that were looked up, not the whole table",
             ),
-            gain=gain if headrooms.matters(gain) else None,
-            severity=headrooms.severity(gain) if gain is not None else None,
+            gain=gain if headrooms.matters(gain, case) else None,
+            severity=headrooms.severity(gain, case) if gain is not None else None,
         )
 
 
@@ -116,7 +123,7 @@ def _is_read_whole(work: TableWork) -> bool:
     return _WHOLE_READ in work.kinds
 
 
-def _is_dense(work: TableWork, moved: _Moved) -> bool:
+def _is_dense(case: Case, work: TableWork, moved: _Moved) -> bool:
     """Return whether far more bytes are pushed than pulled; without measured bytes, the operations suffice.
 
     The comparison excludes small tables: a batch may use nearly all of their rows, so the gradient has to be
@@ -124,7 +131,7 @@ def _is_dense(work: TableWork, moved: _Moved) -> bool:
     """
     if not moved.pushed or not moved.pulled or _is_read_whole(work):
         return True
-    return moved.pushed >= TIMES_PULLED * moved.pulled
+    return moved.pushed >= case.value(TIMES_PULLED) * moved.pulled
 
 
 def _what(case: Case, work: TableWork, moved: _Moved) -> str:

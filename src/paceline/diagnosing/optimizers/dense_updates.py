@@ -9,6 +9,7 @@ from paceline.diagnosing import headrooms, needs, trainings, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
@@ -20,11 +21,15 @@ from paceline.model.variables.variables import Variable
 from paceline.model.words import listed
 from paceline.modelling import costs
 
-#: Of the work of servers: less is not what makes them slow. TensorFlow's profiler calls a fifth of a step
-#: "highly".
-LEAST_SHARE = 0.2
-#: Smaller tables are not told of where there is no trace: the estimate is for long ones.
-LEAST_BYTES = 1_000_000
+LEAST_SHARE = Threshold(
+    "dense-updates.least-share", 0.2, Unit.SHARE,
+    means="Updates of all rows make servers slow if they are at least this share of the servers' work.",
+    source='TensorFlow\'s profiler calls a fifth of a step "highly"',
+)  # fmt: skip
+LEAST_BYTES = Threshold(
+    "dense-updates.least-bytes", 1_000_000, Unit.BYTES,
+    means="Without a trace, the rule judges tables from this size on: its estimate is for long tables.",
+)  # fmt: skip
 _KINDS_SHOWN = 4
 #: The only optimizer of the job file that updates all rows.
 _DENSE = "adam"
@@ -73,10 +78,10 @@ class _Dense:
 def dense_update(case: Case) -> Iterator[Hit]:
     """Tables whose updates take all rows and are a large part of the servers' work."""
     dense = _traced(case) or _asked(case)
-    if dense is None or dense.share < LEAST_SHARE:
+    if dense is None or dense.share < case.value(LEAST_SHARE):
         return
     gain = reliefs.gain(case, dense.share)
-    if not headrooms.matters(gain):
+    if not headrooms.matters(gain, case):
         return
     by_hand = "in your script: an optimizer that touches only rows that are used, such as Adagrad or FTRL"
     yield Hit(
@@ -170,12 +175,12 @@ def _key(name: str) -> str:
 
 def _asked(case: Case) -> _Dense | None:
     """Return the untraced tables whose rows are all updated, according to the script or the job file."""
-    plan, placed = case.recording.plan, case.placed
+    plan, placed, least = case.recording.plan, case.placed, case.value(LEAST_BYTES)
     tables = [
         table
         for table in (plan.variables if plan else ())
         if table.sparse
-        and table.rows * table.row_bytes >= LEAST_BYTES
+        and table.rows * table.row_bytes >= least
         and _is_whole(case, table)
         and not table_works.is_traced(case, table.name)
     ]

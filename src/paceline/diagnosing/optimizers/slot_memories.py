@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
@@ -17,14 +18,25 @@ from paceline.model.roles import Role
 from paceline.model.variables.variable_plans import Plan
 from paceline.model.variables.variables import Variable
 
-#: Of what a server uses: then they are most of it, as TensorFlow itself takes a few hundred MiB.
-LEAST_SHARE = 0.5
-#: Of its limit: DLRover gives a parameter server more memory from 0.8 on.
-NEAR_LIMIT = 0.8
-#: Slots of one server that are worth knowing of though there is room for them.
-LARGE_BYTES = 4 * 2**30
-#: The use of memory to plan for, as there are copies of rows and messages beside the variables.
-TARGET = 0.7
+LEAST_SHARE = Threshold(
+    "slot-memories.least-share", 0.5, Unit.SHARE,
+    means="The slots of the optimizer fill the memory of a server if they are at least this share of what "
+    "the server uses. They are most of it then, as TensorFlow itself takes a few hundred MiB.",
+)  # fmt: skip
+NEAR_LIMIT = Threshold(
+    "slot-memories.near-limit", 0.8, Unit.SHARE,
+    means="A server is near its memory limit if it uses at least this share of the limit.",
+    source="DLRover gives a parameter server more memory from 0.8 on",
+)  # fmt: skip
+LARGE_BYTES = Threshold(
+    "slot-memories.large-bytes", 4 * 2**30, Unit.BYTES,
+    means="Slots of a server are worth knowing of from this size on, even if there is room for them.",
+)  # fmt: skip
+TARGET = Threshold(
+    "slot-memories.target", 0.7, Unit.SHARE,
+    means="The rule advises so much memory that the server uses this share of it. The rest is for copies of "
+    "rows and messages, which are there beside the variables.",
+)  # fmt: skip
 #: An optimizer with one slot, of those that touch only the rows that are used.
 _LEAN, _LEAN_SLOTS = "adagrad", 1
 _MIB = 2**20
@@ -51,24 +63,21 @@ class _Filled:
         slots: the size of the slots.
         memory: the memory that the server uses.
         limit: the server's memory limit; None: there is none.
+        is_near: whether the server is near its memory limit.
     """
 
     server: ReplicaSnapshot
     slots: int
     memory: int
     limit: int | None
-
-    @property
-    def is_near(self) -> bool:
-        """Whether the server is near its memory limit."""
-        return self.limit is not None and self.memory >= NEAR_LIMIT * self.limit
+    is_near: bool
 
 
 @rule(TOPIC, needs=(needs.PLAN, needs.MEMORY), explains=("memory-near-limit",))
 def slots_memory(case: Case) -> Iterator[Hit]:
     """Servers whose memory is mostly slots and is near its limit, or whose slots take many GiB."""
-    plan = case.placed
-    filled = [server for server in _filled(case, plan) if server.is_near or server.slots >= LARGE_BYTES]
+    plan, large = case.placed, case.value(LARGE_BYTES)
+    filled = [server for server in _filled(case, plan) if server.is_near or server.slots >= large]
     if plan is None or not filled:
         return
     near = [server for server in filled if server.is_near]
@@ -93,19 +102,21 @@ def slots_memory(case: Case) -> Iterator[Hit]:
             ),
         ),
         changes=_changes(case, table) if near else (),
-        next_steps=tuple(_more_memory(worst)) if near else (),
+        next_steps=tuple(_more_memory(case, worst)) if near else (),
         severity=None if near else Severity.INFO,
     )
 
 
 def _filled(case: Case, plan: Plan | None) -> Iterator[_Filled]:
+    least, near = case.value(LEAST_SHARE), case.value(NEAR_LIMIT)
     for each in case.servers:
         role = case.role(each)
         shards = plan.on(each.replica.index) if plan else ()
         slots = sum(shard.rows * shard.variable.row_bytes * shard.variable.slots for shard in shards)
-        if each.memory_bytes and slots >= LEAST_SHARE * each.memory_bytes:
+        if each.memory_bytes and slots >= least * each.memory_bytes:
             limit = each.memory_limit_bytes or each.row.memory_bytes or (role.memory_bytes if role else None)
-            yield _Filled(server=each, slots=slots, memory=each.memory_bytes, limit=limit)
+            is_near = limit is not None and each.memory_bytes >= near * limit
+            yield _Filled(server=each, slots=slots, memory=each.memory_bytes, limit=limit, is_near=is_near)
 
 
 def _slot_bytes(variable: Variable) -> int:
@@ -120,6 +131,7 @@ def _changes(case: Case, table: Variable) -> tuple[FieldChange, ...]:
     return (FieldChange(path=("spec", "training", key, "name"), value=_LEAN),)
 
 
-def _more_memory(filled: _Filled) -> Iterator[str]:
-    needed = quantities.quantity_bytes(-(-int(filled.memory / TARGET) // (256 * _MIB)) * 256 * _MIB)
+def _more_memory(case: Case, filled: _Filled) -> Iterator[str]:
+    planned = int(filled.memory / case.value(TARGET))
+    needed = quantities.quantity_bytes(-(-planned // (256 * _MIB)) * 256 * _MIB)
     yield f"or spec.roles.{Role.PS}.memory: {needed}, or more PS"

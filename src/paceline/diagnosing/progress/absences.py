@@ -9,6 +9,7 @@ from paceline.diagnosing import sayings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -20,18 +21,38 @@ from paceline.model.measures.samples import Sample
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
-#: Replicas that start do so within that, one after the other, once there is room for all.
-LEAST_SECONDS = 20.0
-#: If nothing says which replica it is, it may as well be slow storage; then only a long wait is told of.
-LEAST_UNCERTAIN_SECONDS = 90.0
-#: Who uses less than that share of its cores, and of so many, does not compute: it waits. A worker that asks
-#: again and again whether variables have values uses 0.2 cores (a session for each time; fit runs).
-IDLE_SHARE, IDLE_CORES = 0.5, 0.25
-#: A process of fewer threads than that share of what its fellows have runs no server and no session:
-#: TensorFlow starts dozens for either.
-FEW_THREADS = 1 / 3
-#: What else is less than half of what its fellows have.
-LITTLE = 0.5
+LEAST_SECONDS = Threshold(
+    "absences.least-seconds", 20.0, Unit.SECONDS,
+    means="A job that has run for a shorter time than this may still be starting. Replicas start within this "
+    "time, one after the other, once there is room for all.",
+)  # fmt: skip
+LEAST_UNCERTAIN_SECONDS = Threshold(
+    "absences.least-uncertain-seconds", 90.0, Unit.SECONDS,
+    means="If nothing says which replica is missing, the rule tells of a wait only from this length on. The "
+    "reason may as well be slow storage.",
+)  # fmt: skip
+IDLE_SHARE = Threshold(
+    "absences.idle-share", 0.5, Unit.SHARE,
+    means="A replica waits and does not compute if it uses at most this share of its cores, and also at most "
+    "the cores of absences.idle-cores.",
+)  # fmt: skip
+IDLE_CORES = Threshold(
+    "absences.idle-cores", 0.25, Unit.CORES,
+    means="A replica waits and does not compute if it uses at most this many cores, and also at most the "
+    "share of absences.idle-share.",
+    source="fit runs: a worker that asks again and again whether variables have values uses 0.2 cores, "
+    "because it makes a session each time",
+)  # fmt: skip
+FEW_THREADS = Threshold(
+    "absences.few-threads", 1 / 3, Unit.SHARE,
+    means="A process runs no server and no session if it has fewer threads than this share of the median of "
+    "the other replicas. TensorFlow starts dozens of threads for either.",
+)  # fmt: skip
+LITTLE = Threshold(
+    "absences.little", 0.5, Unit.SHARE,
+    means="A replica looks as if it had never begun if at least two of three numbers are below this share of "
+    "the median of the other replicas: its threads, its memory and its CPU time.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PRG002",
@@ -51,7 +72,9 @@ def waiting_at_start(case: Case) -> Iterator[Hit]:
     run = case.recording.run
     elapsed = case.snapshot.elapsed_seconds
     waits = run.phase in (JobPhase.STARTING, JobPhase.RUNNING) and not case.recording.lost
-    if not waits or elapsed is None or elapsed < LEAST_SECONDS or silences.steps_made(case.recording.steps):
+    if not waits or elapsed is None or elapsed < case.value(LEAST_SECONDS):
+        return
+    if silences.steps_made(case.recording.steps):
         return
     rows = case.recording.replicas
     here = [row for row in rows if row.phase is ReplicaPhase.RUNNING]
@@ -63,7 +86,7 @@ def waiting_at_start(case: Case) -> Iterator[Hit]:
         names = {each.replica for each in absent}
         # If all trainers are silent at once, a slow disk from which they load TensorFlow is more likely.
         is_sure = bool(absent) and any(row.replica.role.trains and row.replica not in names for row in rows)
-        if len(absent) <= len(rows) // 2 and (is_sure or elapsed >= LEAST_UNCERTAIN_SECONDS):
+        if len(absent) <= len(rows) // 2 and (is_sure or elapsed >= case.value(LEAST_UNCERTAIN_SECONDS)):
             yield _silent(case, absent, elapsed)
 
 
@@ -116,11 +139,13 @@ def _logs(case: Case, names: Sequence[str]) -> Iterator[str]:
 
 def _all_idle(case: Case) -> bool:
     """Return whether every replica was measured in the last seconds and none of them computes."""
+    since = case.recording.at - 2 * case.value(silences.RECENT_SECONDS)
+    idle_cores, idle_share = case.value(IDLE_CORES), case.value(IDLE_SHARE)
     for each in case.snapshot.replicas:
         own = case.histories.get(each.replica, [])
-        fresh = bool(own) and own[-1].at >= case.recording.at - 2 * silences.RECENT_SECONDS
-        used = silences.cores(silences.recent(own)) if fresh else None
-        if used is None or used > min(IDLE_CORES, IDLE_SHARE * (usages.cores(case, each) or 1.0)):
+        fresh = bool(own) and own[-1].at >= since
+        used = silences.cores(silences.recent(case, own)) if fresh else None
+        if used is None or used > min(idle_cores, idle_share * (usages.cores(case, each) or 1.0)):
             return False
     return True
 
@@ -141,10 +166,12 @@ def _cpu_seconds(samples: Sequence[Sample]) -> float | None:
 def _is_absent(case: Case, replica: ReplicaSnapshot) -> bool:
     """Return whether a replica's process has done far less since its start than those of the others."""
     threads = _against_others(case, replica, _threads)
-    if (threads is not None and threads < FEW_THREADS) or replica.replica in silences.stopped(case):
+    has_few_threads = threads is not None and threads < case.value(FEW_THREADS)
+    if has_few_threads or replica.replica in silences.stopped(case):
         return True
+    little = case.value(LITTLE)
     shares = (_against_others(case, replica, gauge) for gauge in (_threads, _memory, _cpu_seconds))
-    return sum(share is not None and share < LITTLE for share in shares) >= 2
+    return sum(share is not None and share < little for share in shares) >= 2
 
 
 def _against_others(
@@ -162,7 +189,11 @@ def _against_others(
 
 
 def _evidence(case: Case, absent: Sequence[ReplicaSnapshot]) -> Iterator[Evidence]:
-    used = [silences.cores(silences.recent(samples)) or 0.0 for samples in case.histories.values() if samples]
+    used = [
+        silences.cores(silences.recent(case, samples)) or 0.0
+        for samples in case.histories.values()
+        if samples
+    ]
     yield Evidence(
         text=f"all {len(used)} replicas together use {sum(used):.2f} cores",
         sources=(case.source("cpu_cores"),),

@@ -10,18 +10,23 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress.silences import Silence
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Evidence
 from paceline.model.measures import rates
 from paceline.model.measures.samples import StepReport
 from paceline.model.words import listed
 
-#: Who spends so much of its time without a step in all-reduce waits there; who comes to it late does not.
-MOSTLY = 0.8
+MOSTLY = Threshold(
+    "collectives.mostly", 0.8, Unit.SHARE,
+    means="A rank waits in all-reduce, or for its input, if it spends at least this share of its time "
+    "without a step there. A rank that comes to the all-reduce late spends less.",
+)  # fmt: skip
 
 
 def waiting(case: Case, trainers: Sequence[Silence]) -> list[Silence]:
     """Return the trainers that have waited in all-reduce since their last step."""
-    return [each for each in trainers if (_share(case, each, "all_reduce_seconds") or 0.0) >= MOSTLY]
+    mostly = case.value(MOSTLY)
+    return [each for each in trainers if (_share(case, each, "all_reduce_seconds") or 0.0) >= mostly]
 
 
 def evidence(case: Case, trainers: Sequence[Silence], found: Sequence[Silence]) -> Iterator[Evidence]:
@@ -32,7 +37,8 @@ def evidence(case: Case, trainers: Sequence[Silence], found: Sequence[Silence]) 
             text=f"{names} {'waits' if len(found) == 1 else 'wait'} in all-reduce since",
             sources=(case.source("all_reduce_seconds", [rank.replica for rank in found], steps=True),),
         )
-    reading = [rank for rank in trainers if (_share(case, rank, "input_wait_seconds") or 0.0) >= MOSTLY]
+    mostly = case.value(MOSTLY)
+    reading = [rank for rank in trainers if (_share(case, rank, "input_wait_seconds") or 0.0) >= mostly]
     if reading:
         names = listed(rank.replica.replica for rank in reading)
         yield Evidence(

@@ -11,6 +11,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import SharedCores
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, FieldChange, Gain
@@ -22,12 +23,22 @@ from paceline.model.roles import Role
 from paceline.model.words import listed
 from paceline.probing import windows
 
-#: An evaluator that uses fewer cores does not evaluate: it looks for a new checkpoint now and then.
-BUSY_CORES = windows.EVALUATING_CORES
-#: So many reports are needed of each, while it evaluates and while it does not, to compare them.
-LEAST_REPORTS = 5
-#: Of what it uses, an evaluator gets along with that much; it takes longer then.
-_QUARTER = 4
+BUSY_CORES = Threshold(
+    "evaluations.busy-cores", windows.EVALUATING_CORES, Unit.CORES,
+    means="An evaluator that uses fewer cores than this does not evaluate. It looks for a new checkpoint now "
+    "and then.",
+)  # fmt: skip
+LEAST_REPORTS = Threshold(
+    "evaluations.least-reports", 5, Unit.COUNT,
+    means="The rule compares training while an evaluator evaluates with training while it does not, if each "
+    "of the two has at least this many step reports for each trainer.",
+)  # fmt: skip
+_FEWER = Threshold(
+    "evaluations.fewer", 4.0, Unit.TIMES,
+    means="The rule proposes this many times fewer cores for an evaluator than it uses. The evaluator gets "
+    "along with these, and takes longer.",
+    above=1.0,
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PRG004",
@@ -65,7 +76,7 @@ def evaluation_starves(case: Case) -> Iterator[Hit]:
             groups.setdefault(None if local else replica.row.host, []).append(replica)
     for evaluators in groups.values():
         slowing = _compared(case, evaluators) or _crowded(case, evaluators)
-        if slowing is None or not headrooms.matters(slowing.gain):
+        if slowing is None or not headrooms.matters(slowing.gain, case):
             continue
         names, used = [str(evaluator.replica) for evaluator in evaluators], _used(evaluators)
         yield Hit(
@@ -73,7 +84,7 @@ def evaluation_starves(case: Case) -> Iterator[Hit]:
             f"{listed(slowing.subjects)}.",
             subjects=(*names, *slowing.subjects),
             evidence=slowing.evidence,
-            changes=tuple(_changes(case.role(evaluators[0]), used / len(evaluators))),
+            changes=tuple(_changes(case.role(evaluators[0]), used / len(evaluators) / case.value(_FEWER))),
             next_steps=(
                 "put it on another host: one more in spec.hosts, or spec.placement on a cluster",
                 "spec.training.checkpoint.every_seconds: fewer checkpoints are fewer evaluations",
@@ -86,8 +97,8 @@ def _used(evaluators: Sequence[ReplicaSnapshot]) -> float:
     return sum(each.cpu_cores or 0.0 for each in evaluators)
 
 
-def _changes(role: RoleSpec | None, used: float) -> Iterator[FieldChange]:
-    cores = max(0.1, round(used / _QUARTER, 1))
+def _changes(role: RoleSpec | None, wanted: float) -> Iterator[FieldChange]:
+    cores = max(0.1, round(wanted, 1))
     if role is not None and (role.cpu_cores is None or cores < role.cpu_cores):
         yield FieldChange(
             path=("spec", "roles", str(role.role), "cpu"), value=quantities.quantity_cores(cores)
@@ -122,6 +133,7 @@ def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | N
         [sample for sample in case.histories.get(evaluator.replica, ()) if sample.cpu_cores is not None]
         for evaluator in evaluators
     ]
+    busy_cores = case.value(BUSY_CORES)
     busy, rest = _Rate(), _Rate()
     for trainer in trainers:
         for report in case.reports.get(trainer.replica, ()):
@@ -130,11 +142,12 @@ def _compared(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | N
                 computes = [
                     is_computing
                     for evaluator_samples in samples
-                    if (is_computing := _computes(evaluator_samples, middle)) is not None
+                    if (is_computing := _computes(evaluator_samples, middle, busy_cores)) is not None
                 ]
                 if computes:
                     (busy if any(computes) else rest).add(report.steps, report.interval_seconds)
-    if min(busy.count, rest.count) < LEAST_REPORTS * max(1, len(trainers)) or busy.per_second <= 0:
+    least_reports = case.value(LEAST_REPORTS) * max(1, len(trainers))
+    if min(busy.count, rest.count) < least_reports or busy.per_second <= 0:
         return None
     ratio = min(1.0, busy.per_second / rest.per_second) if rest.per_second else 1.0
     part = busy.seconds / (busy.seconds + rest.seconds)
@@ -172,26 +185,34 @@ class _Rate:
         return self.steps / self.seconds if self.seconds > 0 else 0.0
 
 
-def _computes(samples: Sequence[Sample], at: float) -> bool | None:
-    """Return whether an evaluator computed at a moment; None: it was not measured."""
+def _computes(samples: Sequence[Sample], at: float, busy_cores: float) -> bool | None:
+    """Return whether an evaluator computed at a moment; None: it was not measured.
+
+    Args:
+        samples: the samples of the evaluator.
+        at: the moment (Unix seconds).
+        busy_cores: an evaluator that uses fewer cores does not compute.
+    """
     number = bisect.bisect_left(samples, at, key=lambda sample: sample.at)
     if number == len(samples) or samples[number].at - samples[number].interval_seconds > at:
         return None
-    return (samples[number].cpu_cores or 0.0) >= BUSY_CORES
+    return (samples[number].cpu_cores or 0.0) >= busy_cores
 
 
 def _crowded(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | None:
     """Return the highest possible cost of evaluators that never rest, if they share full cores."""
     if crowds.bound_elsewhere(case):
         return None
+    full, least_share = case.value(crowds.FULL), case.value(crowds.LEAST_SHARE)
+    busy_cores = case.value(BUSY_CORES)
     for place in dict.fromkeys(place for evaluator in evaluators for place in crowds.places(case, evaluator)):
         here = [replica for replica in place.replicas if replica.replica.role is Role.EVALUATOR]
         others = [replica for replica in place.replicas if replica.replica.role is not Role.EVALUATOR]
         used = _used(here)
         rest = place.used - used
-        starved = [replica for replica in others if _wants_more(replica)]
-        is_full = place.used >= crowds.FULL * place.cores and used >= crowds.LEAST_SHARE * place.cores
-        if used < BUSY_CORES or not is_full or not starved or rest <= 0:
+        starved = [replica for replica in others if _wants_more(case, replica)]
+        is_full = place.used >= full * place.cores and used >= least_share * place.cores
+        if used < busy_cores or not is_full or not starved or rest <= 0:
             continue
         gain = 1 + _share(case, others) * (_most(starved, (rest + used) / rest) - 1)
         return _Slowing(
@@ -201,9 +222,9 @@ def _crowded(case: Case, evaluators: Sequence[ReplicaSnapshot]) -> _Slowing | No
     return None
 
 
-def _wants_more(replica: ReplicaSnapshot) -> bool:
+def _wants_more(case: Case, replica: ReplicaSnapshot) -> bool:
     limit, used = replica.cpu_limit_cores, replica.cpu_cores
-    return used is not None and (limit is None or used < crowds.AT_LIMIT * limit)
+    return used is not None and (limit is None or used < case.value(crowds.AT_LIMIT) * limit)
 
 
 def _most(starved: Sequence[ReplicaSnapshot], freed: float) -> float:

@@ -10,6 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import collectives, silences
 from paceline.diagnosing.progress.silences import Silence
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -20,22 +21,47 @@ from paceline.model.measures.standings import StandingActivity
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.words import listed
 
-#: A pause of so many usual times between reports of steps is no pause any more (own reasoning).
-MEDIANS = 10.0
-#: And of so many of the longest one so far: an evaluation that a job has made before it may make again.
-LONGEST = 2.0
-#: Shorter pauses are never called a hang: a checkpoint, a trace, a slow file.
-LEAST_SECONDS = 15.0
-#: While trainers compute, what they do may be an evaluation or a very long step.
-LEAST_BUSY_SECONDS = 120.0
-#: A trainer whose process computes, by its own word, may evaluate or make a step that takes so long.
-LEAST_COMPUTING_SECONDS = 1800.0
-#: Of the CPU that it used while it trained: a trainer above it computes.
-BUSY = 0.3
-#: And of cores, where what it used while it trained is too long ago to be known.
-BUSY_CORES = 0.1
-#: Fewer reports than that say nothing of what is usual, unless the last one is too long ago.
-LEAST_REPORTS = 3
+MEDIANS = Threshold(
+    "hangs.medians", 10.0, Unit.TIMES,
+    means="Training stands still if its pause is at least this many times the usual time between step "
+    "reports.",
+)  # fmt: skip
+LONGEST = Threshold(
+    "hangs.longest", 2.0, Unit.TIMES,
+    means="Training stands still only if its pause is also at least this many times the longest pause so "
+    "far. A job may make an evaluation again that it has made before.",
+)  # fmt: skip
+LEAST_SECONDS = Threshold(
+    "hangs.least-seconds", 15.0, Unit.SECONDS,
+    means="A pause that is shorter than this is never called a hang. It may be a checkpoint, a trace or a "
+    "slow file. A replica's first sample shows when the replica began only if it comes more than this after "
+    "the first sample of all.",
+)  # fmt: skip
+LEAST_BUSY_SECONDS = Threshold(
+    "hangs.least-busy-seconds", 120.0, Unit.SECONDS,
+    means="A pause that is shorter than this is not called a hang while trainers compute, or after a trainer "
+    "has ended. What trainers do may be an evaluation or a very long step. The others may also wait for a "
+    "trainer that began a shorter time ago than this.",
+)  # fmt: skip
+LEAST_COMPUTING_SECONDS = Threshold(
+    "hangs.least-computing-seconds", 1800.0, Unit.SECONDS,
+    means="A pause that is shorter than this is not called a hang while a trainer reports that its process "
+    "computes. The trainer may evaluate, or make a step that takes so long.",
+)  # fmt: skip
+BUSY = Threshold(
+    "hangs.busy", 0.3, Unit.SHARE,
+    means="A trainer computes if it uses at least this share of the cores that it used while it trained.",
+)  # fmt: skip
+BUSY_CORES = Threshold(
+    "hangs.busy-cores", 0.1, Unit.CORES,
+    means="A trainer computes if it uses at least this many cores, where its training is too long ago for "
+    "its use of cores then to be known.",
+)  # fmt: skip
+LEAST_REPORTS = Threshold(
+    "hangs.least-reports", 3, Unit.COUNT,
+    means="Fewer step reports than this say nothing of the usual pause, unless the last report is too long "
+    "ago.",
+)  # fmt: skip
 #: The next step if trainers wait for a trainer that is done.
 _END_TOGETHER = (
     "in your script: device_filters leave other workers out of a session (TensorFlow 1), and who trains "
@@ -65,9 +91,8 @@ def hang(case: Case) -> Iterator[Hit]:
     if run.phase is not JobPhase.RUNNING or case.recording.lost or _is_changing(case):
         return
     trainers, ended = silences.silences(case), _ended(case)
-    if not trainers or (
-        sum(trainer.reports for trainer in trainers) < LEAST_REPORTS and not _is_old(case, trainers)
-    ):
+    reports = sum(trainer.reports for trainer in trainers)
+    if not trainers or (reports < case.value(LEAST_REPORTS) and not _is_old(case, trainers)):
         return
     is_busy = _is_busy(case, trainers)
     if _is_done(case, trainers, ended, is_busy=is_busy):
@@ -75,12 +100,16 @@ def hang(case: Case) -> Iterator[Hit]:
     longest = max(trainer.longest for trainer in trainers)
     usual = statistics.median(trainer.usual for trainer in trainers)
     began = max(trainer.since for trainer in trainers)
-    silent = [trainer for trainer in trainers if trainer.seconds >= _needed(trainer.usual, trainer.longest)]
+    silent = [
+        trainer for trainer in trainers if trainer.seconds >= _needed(case, trainer.usual, trainer.longest)
+    ]
     last_heard = max(began, _last_change(case))
     pause = min(trainer.since + trainer.seconds for trainer in trainers) - last_heard
-    least = max(_needed(usual, longest), LEAST_BUSY_SECONDS if is_busy or ended else 0.0)
+    least = _needed(case, usual, longest)
+    if is_busy or ended:
+        least = max(least, case.value(LEAST_BUSY_SECONDS))
     if is_busy and _say_they_compute(case):
-        least = max(least, LEAST_COMPUTING_SECONDS)
+        least = max(least, case.value(LEAST_COMPUTING_SECONDS))
     stopped = silences.stopped(case)
     if pause >= least and not _is_beginning(case, trainers):
         waiting = collectives.waiting(case, trainers)
@@ -123,8 +152,8 @@ def hang(case: Case) -> Iterator[Hit]:
             )
 
 
-def _needed(usual: float, longest: float) -> float:
-    return max(LEAST_SECONDS, MEDIANS * usual, LONGEST * longest)
+def _needed(case: Case, usual: float, longest: float) -> float:
+    return max(case.value(LEAST_SECONDS), case.value(MEDIANS) * usual, case.value(LONGEST) * longest)
 
 
 def _runs(phase: ReplicaPhase) -> bool:
@@ -144,12 +173,12 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
         for each in case.trainers
         if _runs(each.row.phase) and each.replica not in known
     )
-    start = _start(case)
+    start, least, least_busy = _start(case), case.value(LEAST_SECONDS), case.value(LEAST_BUSY_SECONDS)
     for own in filter(None, beginners):
         if own[0].at > start:
-            is_young = own[-1].at - own[0].at < LEAST_BUSY_SECONDS
+            is_young = own[-1].at - own[0].at < least_busy
         else:
-            is_young = own[-1].at - start < LEAST_BUSY_SECONDS - 2 * LEAST_SECONDS
+            is_young = own[-1].at - start < least_busy - 2 * least
         if is_young:
             return True
     return False
@@ -160,7 +189,8 @@ def _start(case: Case) -> float:
 
     A recording of only the newest measurements does not show when replicas began that are older than it.
     """
-    return min((own[0].at for own in case.histories.values() if own), default=0.0) + LEAST_SECONDS
+    began = min((own[0].at for own in case.histories.values() if own), default=0.0)
+    return began + case.value(LEAST_SECONDS)
 
 
 def _ended(case: Case) -> list[ReplicaId]:
@@ -210,11 +240,12 @@ def _is_old(case: Case, trainers: Sequence[Silence]) -> bool:
 
 def _is_busy(case: Case, trainers: list[Silence]) -> bool:
     """Return whether any trainer computes about as much as while it made steps, or is not measured."""
+    busy, busy_cores = case.value(BUSY), case.value(BUSY_CORES)
     for each in trainers:
         own = case.histories[each.replica.replica]
-        now = silences.cores(silences.recent(own))
+        now = silences.cores(silences.recent(case, own))
         before = silences.cores(sample for sample in own if sample.at <= each.since)
-        if now is None or now >= (BUSY * before if before else BUSY_CORES):
+        if now is None or now >= (busy * before if before else busy_cores):
             return True
     return False
 
@@ -235,7 +266,7 @@ def _evidence(
         at=began,
         sources=(case.source("steps", replicas, steps=True),),
     )
-    used = [silences.cores(silences.recent(case.histories[replica.replica])) for replica in replicas]
+    used = [silences.cores(silences.recent(case, case.histories[replica.replica])) for replica in replicas]
     used_cores = [cores for cores in used if cores is not None]
     if used_cores:
         yield Evidence(

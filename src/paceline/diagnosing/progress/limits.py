@@ -14,6 +14,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import bound_parts, silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.model.explanations.causes import Cause, Evidence
@@ -23,12 +24,21 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.words import listed
 
-#: Trainers that use less of their cores wait for one that is at its limit, if all make steps alike.
-RESTING = 0.5
-#: What is used so far while trainers wait is not fine, whatever other rules say of it.
-BINDS = 0.9
-#: Rates that differ by less are the same: trainers that make as many steps wait for each other.
-SAME_RATE = 0.1
+RESTING = Threshold(
+    "limits.resting", 0.5, Unit.SHARE,
+    means="Trainers that use at most this share of their cores wait for a trainer that is at its limit, if "
+    "all make steps alike.",
+)  # fmt: skip
+BINDS = Threshold(
+    "limits.binds", 0.9, Unit.SHARE,
+    means="A part that is used to this share while trainers wait is not fine, whatever other rules say of "
+    "it.",
+)  # fmt: skip
+SAME_RATE = Threshold(
+    "limits.same-rate", 0.1, Unit.SHARE,
+    means="The trainers make steps at the same rate if the slowest trainer is behind the fastest one by at "
+    "most this share of the fastest rate. Trainers that make as many steps wait for each other.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PRG011",
@@ -66,7 +76,7 @@ def _binding(case: Case) -> Iterator[Hit]:
     if outlook is None:
         return
     binds, use = outlook.uses[0]
-    if use < BINDS or binds == outlooks.OWN or not _trainers_wait(case):
+    if use < case.value(BINDS) or binds == outlooks.OWN or not _trainers_wait(case):
         return
     subjects = [str(each) for each in outlooks.subjects(case, binds)]
     yield Hit(
@@ -103,10 +113,11 @@ def uncovered(found: Sequence[Cause]) -> list[Cause]:
 def _full_servers(case: Case) -> list[ReplicaSnapshot]:
     """Return the servers that fully use cores which no trainer shares."""
     found: list[ReplicaSnapshot] = []
+    saturated = case.value(saturations.SATURATED)
     for pool, users in usages.pools(case).items():
         used = rates.total(each.cpu_cores for each in users)
         own = all(each.replica.role is Role.PS for each in users) and pool.name != usages.MACHINE
-        if own and used is not None and used >= saturations.SATURATED * pool.cores:
+        if own and used is not None and used >= saturated * pool.cores:
             found += users
     return sorted(found, key=lambda each: each.replica)
 
@@ -114,16 +125,17 @@ def _full_servers(case: Case) -> list[ReplicaSnapshot]:
 def _fully_linked(case: Case) -> list[ReplicaSnapshot]:
     """Return the servers that each have a host of their own whose link is fully used."""
     hosts = [each.row.host for each in (*case.servers, *case.trainers)]
+    saturated = case.value(saturations.SATURATED)
     return [
         each
         for each in case.servers
-        if (usages.link(case, each) or 0.0) >= saturations.SATURATED and hosts.count(each.row.host) == 1
+        if (usages.link(case, each) or 0.0) >= saturated and hosts.count(each.row.host) == 1
     ]
 
 
 def _trainers_wait(case: Case) -> bool:
     """Return whether trainers wait although the shared machine has cores left for them."""
-    return saturations.are_waiting(case) and headrooms.machine_times(case) >= headrooms.LEAST_GAIN
+    return saturations.are_waiting(case) and headrooms.machine_times(case) >= case.value(headrooms.LEAST_GAIN)
 
 
 def _hit(case: Case, servers: Sequence[ReplicaSnapshot], linked: Sequence[ReplicaSnapshot]) -> Hit:
@@ -171,18 +183,22 @@ def _awaited(case: Case) -> ReplicaSnapshot | None:
 
     The other trainers rest, and make steps at the same rate as this trainer.
     """
-    uses = {each: use for each in case.active_trainers if (use := usages.cpu(case, each)) is not None}
-    full = [each for each, use in uses.items() if use >= usages.AT_LIMIT and _is_alone(case, each)]
+    uses = {
+        trainer: use for trainer in case.active_trainers if (use := usages.cpu(case, trainer)) is not None
+    }
+    at_limit = case.value(usages.AT_LIMIT)
+    full = [trainer for trainer, use in uses.items() if use >= at_limit and _is_alone(case, trainer)]
     if len(full) != 1 or len(uses) < 2 or len(uses) < len(case.active_trainers):
         return None
-    others = [each for each in uses if each is not full[0]]
-    if max(uses[each] for each in others) > RESTING or any(each.input_wait_share for each in others):
+    others = [trainer for trainer in uses if trainer is not full[0]]
+    are_resting = max(uses[trainer] for trainer in others) <= case.value(RESTING)
+    if not are_resting or any(trainer.input_wait_share for trainer in others):
         return None
-    pace = {each.trainer.replica: each.per_second for each in paces.paces(case)}
-    if any(each.replica not in pace for each in uses):
+    pace = {trainer.trainer.replica: trainer.per_second for trainer in paces.paces(case)}
+    if any(trainer.replica not in pace for trainer in uses):
         return None
     slowest, fastest = min(pace.values()), max(pace.values())
-    return full[0] if fastest - slowest <= SAME_RATE * fastest else None
+    return full[0] if fastest - slowest <= case.value(SAME_RATE) * fastest else None
 
 
 def _is_alone(case: Case, replica: ReplicaSnapshot) -> bool:

@@ -8,18 +8,28 @@ from typing import NamedTuple
 from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, EvidenceSource, FieldChange
 from paceline.model.measures.samples import StepReport
 from paceline.model.words import listed
 
-#: So many of the last reports in a row: a single one may be a batch that was not counted.
-LEAST_REPORTS = 3
-#: A rate that made the loss explode is rarely a little too high.
-_SMALLER = 10.0
-#: Of a step's gradient over all parameters: what scripts of the literature clip at (Pascanu et al. 2013 used
-#: values from 1 to 10).
-_CLIP_NORM = 10
+LEAST_REPORTS = Threshold(
+    "losses.least-reports", 3, Unit.COUNT,
+    means="The loss of a trainer is not a number if at least this many of its last reports in a row have "
+    "none. A single report without a loss may be about a batch that was not counted.",
+)  # fmt: skip
+_SMALLER = Threshold(
+    "losses.smaller", 10.0, Unit.TIMES,
+    means="The rule proposes a learning rate that is this many times smaller. A rate that made the loss "
+    "explode is rarely a little too high.",
+    above=1.0,
+)  # fmt: skip
+_CLIP_NORM = Threshold(
+    "losses.clip-norm", 10, Unit.TIMES,
+    means="The rule proposes to clip the gradient of a step at this norm, over all parameters together.",
+    source="what scripts of the literature clip at: Pascanu et al. 2013 used values from 1 to 10",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PRG003",
@@ -55,10 +65,11 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
     tells = trainings.by_library(case) or any(
         report.loss is not None for trainer_reports in reports.values() for report in trainer_reports
     )
+    least_reports = case.value(LEAST_REPORTS)
     trainers = {
         replica: lost
         for replica, trainer_reports in reports.items()
-        if tells and (lost := _lost(trainer_reports))
+        if tells and (lost := _lost(trainer_reports, least_reports))
     }
     if not trainings.by_library(case):
         # In some scripts only one trainer reports a loss.
@@ -101,26 +112,27 @@ def loss_not_finite(case: Case) -> Iterator[Hit]:
     )  # fmt: skip
 
 
-def _lost(reports: Sequence[StepReport]) -> _Lost | None:
-    """Return since when a trainer reports no loss; None: its last reports have one."""
+def _lost(reports: Sequence[StepReport], least: float) -> _Lost | None:
+    """Return since when a trainer reports no loss; None: its last ``least`` reports have one."""
     made = [each for each in reports if each.steps is None or each.steps > 0]
     known = [number for number, each in enumerate(made) if each.loss is not None]
     since = known[-1] + 1 if known else 0
-    if len(made) - since < LEAST_REPORTS:
+    if len(made) - since < least:
         return None
     return _Lost(made[since - 1] if known else None, made[since], len(made) - since)
 
 
 def _changes(case: Case) -> Iterator[FieldChange]:
     training = trainings.section(case) if trainings.by_library(case) else {}
+    smaller = case.value(_SMALLER)
     for name in ("optimizer", "wide_optimizer"):
         chosen = training.get(name)
         rate = chosen.get("learning_rate") if isinstance(chosen, dict) else None
         if isinstance(rate, int | float) and not isinstance(rate, bool) and rate > 0:
             path = ("spec", "training", name, "learning_rate")
-            yield FieldChange(path=path, value=float(f"{rate / _SMALLER:.6g}"))
+            yield FieldChange(path=path, value=float(f"{rate / smaller:.6g}"))
     if training and "clip_norm" not in training:
-        yield FieldChange(path=("spec", "training", "clip_norm"), value=_CLIP_NORM)
+        yield FieldChange(path=("spec", "training", "clip_norm"), value=case.value(_CLIP_NORM))
 
 
 def _next_steps(case: Case) -> Iterator[str]:

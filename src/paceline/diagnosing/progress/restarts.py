@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
@@ -16,10 +17,15 @@ from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.words import listed
 
-#: A global step that is below that part of what it was has begun anew; a checkpoint is rarely so old.
-ANEW = 0.1
-#: Of fewer steps little is lost.
-LEAST_STEPS = 50
+ANEW = Threshold(
+    "restarts.anew", 0.1, Unit.SHARE,
+    means="Training has begun anew if its global step is below this share of what it was. A checkpoint is "
+    "rarely so old.",
+)  # fmt: skip
+LEAST_STEPS = Threshold(
+    "restarts.least-steps", 50, Unit.COUNT,
+    means="Little is lost if training that begins anew had made fewer steps than this.",
+)  # fmt: skip
 #: The instrumentation's remark about a script without a global step: its reports count its own steps.
 _NO_GLOBAL_STEP = "global step: not seen"
 
@@ -84,17 +90,18 @@ def _matters(case: Case, replica: ReplicaId) -> bool:
 
 def _loss(case: Case) -> _Loss | None:
     """Return where the global step last went back; None: it never did, or it is not known."""
-    if any(each.kind == SEEN and _NO_GLOBAL_STEP in each.message for each in case.recording.events):
+    if any(report.kind == SEEN and _NO_GLOBAL_STEP in report.message for report in case.recording.events):
         return None
-    found, last = None, None
-    for each in case.recording.steps:
-        if each.step is None:
+    loss, last = None, None
+    least_steps, anew = case.value(LEAST_STEPS), case.value(ANEW)
+    for report in case.recording.steps:
+        if report.step is None:
             continue
-        if last is not None and (last.step or 0) >= LEAST_STEPS and each.step < ANEW * (last.step or 0):
-            found, last = _Loss(last, each), each
-        elif last is None or each.step >= (last.step or 0):
-            last = each
-    return found
+        if last is not None and (last.step or 0) >= least_steps and report.step < anew * (last.step or 0):
+            loss, last = _Loss(last, report), report
+        elif last is None or report.step >= (last.step or 0):
+            last = report
+    return loss
 
 
 def _evidence(case: Case, loss: _Loss, again: list[ReplicaId]) -> Iterator[Evidence]:

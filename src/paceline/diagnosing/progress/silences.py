@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.jobs.runs import SEEN
 from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.measures import rates, standings
@@ -22,11 +23,15 @@ from paceline.model.roles import ReplicaId
 HELLOS = ("TensorFlow ", "PyTorch ")
 #: How an agent begins a remark about why a trainer's steps are not seen.
 UNSEEN = "its steps are not seen"
-#: The last seconds that say what a replica does now.
-RECENT_SECONDS = 8.0
-#: Where no step is seen, replicas that have run for so long do not start any more: to import TensorFlow, to
-#: build a graph and to fill variables takes less.
-STARTED_SECONDS = 90.0
+RECENT_SECONDS = Threshold(
+    "silences.recent-seconds", 8.0, Unit.SECONDS,
+    means="This many last seconds of a replica say what it does now.",
+)  # fmt: skip
+STARTED_SECONDS = Threshold(
+    "silences.started-seconds", 90.0, Unit.SECONDS,
+    means="Where no step is seen, replicas that have run for this long do not start any more. They take less "
+    "time to import TensorFlow, to build a graph and to fill variables.",
+)  # fmt: skip
 
 
 class Silence(NamedTuple):
@@ -75,9 +80,10 @@ def _silence(case: Case, replica: ReplicaSnapshot) -> Silence | None:
     )
 
 
-def recent(samples: Sequence[Sample]) -> list[Sample]:
-    """Return the last samples of a replica."""
-    return [each for each in samples if each.at > samples[-1].at - RECENT_SECONDS]
+def recent(case: Case, samples: Sequence[Sample]) -> list[Sample]:
+    """Return the last ones of a replica's samples."""
+    seconds = case.value(RECENT_SECONDS)
+    return [each for each in samples if each.at > samples[-1].at - seconds]
 
 
 def cores(samples: Iterable[Sample]) -> float | None:
@@ -85,9 +91,9 @@ def cores(samples: Iterable[Sample]) -> float | None:
     return rates.time_mean(samples, lambda each: each.cpu_cores)
 
 
-def is_stopped(samples: Sequence[Sample]) -> bool:
+def is_stopped(case: Case, samples: Sequence[Sample]) -> bool:
     """Return whether a process does nothing at all: TensorFlow wakes now and then even while it waits."""
-    last = recent(samples)
+    last = recent(case, samples)
     switched = [count for each in last if (count := rates.switches(each)) is not None]
     return bool(switched) and len(last) >= 3 and max(switched) == 0
 
@@ -107,7 +113,8 @@ def has_begun(case: Case) -> bool:
     if would_be_seen(case):
         return False
     known = [case.histories.get(each.replica, ()) for each in (*case.servers, *case.trainers)]
-    return bool(known) and all(own and own[-1].at - own[0].at >= STARTED_SECONDS for own in known)
+    seconds = case.value(STARTED_SECONDS)
+    return bool(known) and all(own and own[-1].at - own[0].at >= seconds for own in known)
 
 
 def would_be_seen(case: Case) -> bool:
@@ -138,5 +145,5 @@ def stopped(case: Case) -> list[ReplicaId]:
     return [
         each.replica
         for each in case.snapshot.replicas
-        if each.row.phase is ReplicaPhase.RUNNING and is_stopped(case.histories.get(each.replica, ()))
+        if each.row.phase is ReplicaPhase.RUNNING and is_stopped(case, case.histories.get(each.replica, ()))
     ]

@@ -8,6 +8,7 @@ from paceline.diagnosing import sayings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import addresses, silences
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.runs import SEEN, JobEvent
@@ -15,8 +16,10 @@ from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.words import listed
 
-#: Others may go on for so long after the chief has ended before they count as waiting.
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = Threshold(
+    "untrained.least-seconds", 30.0, Unit.SECONDS,
+    means="Trainers count as waiting if they go on for at least this long after the chief has ended.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PRG005",
@@ -85,7 +88,7 @@ def _ended_chief(case: Case) -> ReplicaId | None:
     ]
     if row is None or row.phase is not ReplicaPhase.SUCCEEDED or not ends:
         return None
-    return first if case.recording.at - max(ends) >= LEAST_SECONDS else None
+    return first if case.recording.at - max(ends) >= case.value(LEAST_SECONDS) else None
 
 
 def _running(case: Case) -> list[ReplicaId]:

@@ -8,6 +8,7 @@ from paceline.diagnosing import headrooms, needs, outlooks
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, Gain
@@ -17,8 +18,11 @@ from paceline.model.measures.script_facts import Name
 from paceline.model.roles import ReplicaId
 from paceline.model.words import listed
 
-#: A trainer that saves for less than that part of its time gains nothing that can be measured.
-LEAST_SHARE = 0.05
+LEAST_SHARE = Threshold(
+    "checkpoints.least-share", 0.05, Unit.SHARE,
+    means="A trainer saves checkpoints too often if it saves them for at least this share of its time. Below "
+    "it a trainer gains nothing that can be measured.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR104",
@@ -36,9 +40,8 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.STEPS,), explains=("slow-host", "slow-disk"))
 def frequent_checkpoints(case: Case) -> Iterator[Hit]:
     """Trainers that stand still for much of their time because they save."""
-    facts = [
-        fact for fact in asked.of_trainers(case, Name.CHECKPOINT_SHARE) if float(fact.value) >= LEAST_SHARE
-    ]
+    least = case.value(LEAST_SHARE)
+    facts = [fact for fact in asked.of_trainers(case, Name.CHECKPOINT_SHARE) if float(fact.value) >= least]
     if not facts:
         return
     most = max(facts, key=lambda fact: float(fact.value))
@@ -59,8 +62,8 @@ def frequent_checkpoints(case: Case) -> Iterator[Hit]:
             "in your script: save_checkpoint_secs=600 for a MonitoredTrainingSession, save_model_secs=600 "
             "for a Supervisor, save_checkpoints_secs=600 for an Estimator's RunConfig",
         ),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
@@ -69,8 +72,9 @@ def _gain(case: Case, shares: dict[ReplicaId, float]) -> Gain | None:
     total = rates.total(each.steps_per_second for each in case.trainers)
     if not total:
         return None
+    least = 1 / case.value(headrooms.MOST_TIMES)
     more = sum(
-        (each.steps_per_second or 0.0) * (1 / max(1 - shares[each.replica], 1 / headrooms.MOST_TIMES) - 1)
+        (each.steps_per_second or 0.0) * (1 / max(1 - shares[each.replica], least) - 1)
         for each in case.trainers
         if each.replica in shares
     )

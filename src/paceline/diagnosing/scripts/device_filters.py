@@ -9,6 +9,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import ReportedFact
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -18,8 +19,12 @@ from paceline.model.measures.script_facts import Name
 from paceline.model.variables import cures
 from paceline.model.words import SHOWN, listed
 
-#: A session whose workers are all there is made within seconds; a chief that comes back takes no longer.
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = Threshold(
+    "device-filters.least-seconds", 30.0, Unit.SECONDS,
+    means="A trainer waits for other workers if it asked for its session at least this long ago and has made "
+    "no step. A session whose workers are all there is made within seconds, and a chief that comes back "
+    "takes no longer.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR101",
@@ -92,5 +97,5 @@ def _waits(case: Case, filters: ReportedFact) -> bool:
     )
     return (
         runs and case.is_running and not case.reports.get(replica)
-        and case.recording.at - filters.at >= LEAST_SECONDS
+        and case.recording.at - filters.at >= case.value(LEAST_SECONDS)
     )  # fmt: skip

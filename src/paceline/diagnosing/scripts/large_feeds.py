@@ -8,6 +8,7 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -15,9 +16,12 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.measures.script_facts import Name
 from paceline.model.words import listed
 
-#: What is fed is copied twice, from the array and into a message to the session's server. At so many bytes a
-#: second that takes some hundredths of a core, and at ten times as many most of one (own reasoning).
-LARGE_BYTES_PER_SECOND = 100e6
+LARGE_BYTES_PER_SECOND = Threshold(
+    "large-feeds.large-bytes-per-second", 100e6, Unit.BYTES_PER_SECOND,
+    means="A trainer that feeds at least this many bytes a second feeds large arrays. What it feeds is "
+    "copied twice: from the array, and into a message to the session's server. At 100 MB a second that takes "
+    "some hundredths of a core, and at ten times as many bytes most of a core.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR110",
@@ -40,7 +44,8 @@ def large_feeds(case: Case) -> Iterator[Hit]:
         if (size := asked.amount(case, trainer.replica, Name.FEEDS_BYTES_PER_STEP))
         and trainer.steps_per_second
     }
-    trainers = [trainer for trainer, speed in fed.items() if speed >= LARGE_BYTES_PER_SECOND]
+    large = case.value(LARGE_BYTES_PER_SECOND)
+    trainers = [trainer for trainer, speed in fed.items() if speed >= large]
     if not trainers:
         return
     size = mean(trainers, lambda trainer: asked.amount(case, trainer.replica, Name.FEEDS_BYTES_PER_STEP))

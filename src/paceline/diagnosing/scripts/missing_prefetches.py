@@ -8,6 +8,7 @@ from paceline.diagnosing import trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
@@ -16,9 +17,12 @@ from paceline.model.traces import trace_summaries
 from paceline.model.variables import cures
 from paceline.model.words import listed
 
-#: From that part of a step on the input is waited for: TensorFlow's profiler calls it input-bound from 5 % on
-#: and "highly" so from 20 % on (``op_stats_to_input_pipeline_analysis.cc``).
-INPUT_BOUND = 0.1
+INPUT_BOUND = Threshold(
+    "missing-prefetches.input-bound", 0.1, Unit.SHARE,
+    means="A trainer waits for its input if the wait takes at least this share of a step.",
+    source='TensorFlow\'s profiler calls a step input-bound from 5 % on and "highly" so from 20 % on '
+    "(op_stats_to_input_pipeline_analysis.cc)",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR106",
@@ -43,7 +47,8 @@ def no_prefetch(case: Case) -> Iterator[Hit]:
         if trace.trainer in without and split is not None and split.input_wait_microseconds is not None:
             total = split.total_microseconds
             shares[trace.trainer] = split.input_wait_microseconds / total if total > 0 else 0.0
-    waiting = {name: share for name, share in shares.items() if share >= INPUT_BOUND}
+    bound = case.value(INPUT_BOUND)
+    waiting = {name: share for name, share in shares.items() if share >= bound}
     if not waiting or 2 * len(waiting) <= len(shares):
         return
     most = max(waiting.values())

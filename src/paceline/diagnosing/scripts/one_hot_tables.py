@@ -9,14 +9,18 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.optimizers import reliefs, table_works
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
 from paceline.model.measures.script_facts import Name
 
-#: Of what a step moves, or of the time of operations on servers: less is not what makes a step slow.
-LEAST_SHARE = 0.2
+LEAST_SHARE = Threshold(
+    "one-hot-tables.least-share", 0.2, Unit.SHARE,
+    means="A table that is multiplied with one-hot ids makes steps slow if it takes at least this share of "
+    "the bytes of a step, or of the time of operations on servers.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR107",
@@ -39,7 +43,7 @@ TOPIC = Topic(
 )  # fmt: skip
 def one_hot_table(case: Case) -> Iterator[Hit]:
     """Tables multiplied with one-hot ids that are a large part of the traffic or of the servers' work."""
-    facts = asked.of_trainers(case, Name.ONE_HOT_TABLE)
+    facts, least = asked.of_trainers(case, Name.ONE_HOT_TABLE), case.value(LEAST_SHARE)
     for table in dict.fromkeys(str(fact.value) for fact in facts):
         shards = [shard for shard in case.traffic if shard.variable == table]
         moved = _share(
@@ -48,7 +52,7 @@ def one_hot_table(case: Case) -> Iterator[Hit]:
         worked = _share(
             sum(shard.microseconds or 0.0 for shard in shards), table_works.total_microseconds(case)
         )
-        if max(moved, worked) < LEAST_SHARE:
+        if max(moved, worked) < least:
             continue
         gain = reliefs.gain(case, worked, moved) if case.recording.traces else None
         yield Hit(
@@ -67,8 +71,8 @@ def one_hot_table(case: Case) -> Iterator[Hit]:
                 f"in your script: tf.nn.embedding_lookup({table}, ids) in place of tf.matmul(tf.one_hot(ids, "
                 f"...), {table})",
             ),
-            gain=gain if headrooms.matters(gain) else None,
-            severity=headrooms.severity(gain) if gain is not None else None,
+            gain=gain if headrooms.matters(gain, case) else None,
+            severity=headrooms.severity(gain, case) if gain is not None else None,
         )
 
 

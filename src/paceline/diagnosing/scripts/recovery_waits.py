@@ -10,6 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import ReportedFact
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -20,8 +21,11 @@ from paceline.model.roles import ReplicaId
 from paceline.model.variables import cures
 from paceline.model.words import listed
 
-#: Shorter waits are those of the chief's first step and of clocks (own reasoning).
-LEAST_SECONDS = 5.0
+LEAST_SECONDS = Threshold(
+    "recovery-waits.least-seconds", 5.0, Unit.SECONDS,
+    means="A worker sleeps needlessly if it sleeps for at least this long after the chief is ready. Shorter "
+    "waits are those of the chief's first step and of clocks.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR102",
@@ -85,6 +89,6 @@ def _slept(case: Case, wait: ReportedFact, ready_at: float) -> _Sleep | None:
     """Return how long a worker slept although the chief was ready; None: hardly at all, or not known."""
     seconds = wait.at - max(ready_at, wait.at - float(wait.value))
     every = asked.amount(case, wait.replica, Name.RECOVERY_WAIT_SECONDS)
-    if every is None or seconds < LEAST_SECONDS:
+    if every is None or seconds < case.value(LEAST_SECONDS):
         return None
     return _Sleep(wait.replica, min(seconds, every))

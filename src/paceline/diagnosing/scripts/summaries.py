@@ -9,6 +9,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.scripts.asked import ReportedFact
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -17,10 +18,16 @@ from paceline.model.measures.script_facts import Name
 from paceline.model.roles import ReplicaId
 from paceline.model.words import listed
 
-#: Summaries every so many steps are a tenth of the work of summaries in each step (own reasoning).
-FEW_STEPS = 10.0
-#: Below that part of the others' steps a second the trainer that writes them is slower than those.
-SLOWER = 0.9
+FEW_STEPS = Threshold(
+    "summaries.few-steps", 10, Unit.COUNT,
+    means="A trainer writes summaries too often if it makes fewer steps than this from one summary to the "
+    "next. Summaries every 10 steps are a tenth of the work of summaries in each step.",
+)  # fmt: skip
+SLOWER = Threshold(
+    "summaries.slower", 0.9, Unit.SHARE,
+    means="A trainer that writes summaries is slower than the others if it makes less than this share of "
+    "their steps a second.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR105",
@@ -37,9 +44,8 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(), explains=("slow-host",))
 def frequent_summaries(case: Case) -> Iterator[Hit]:
     """Trainers that write summaries every few steps; severity INFO unless they are slower than the others."""
-    facts = [
-        fact for fact in asked.of_trainers(case, Name.SUMMARY_EVERY_STEPS) if float(fact.value) < FEW_STEPS
-    ]
+    few = case.value(FEW_STEPS)
+    facts = [fact for fact in asked.of_trainers(case, Name.SUMMARY_EVERY_STEPS) if float(fact.value) < few]
     if not facts:
         return
     often = min(facts, key=lambda fact: float(fact.value))
@@ -73,8 +79,9 @@ def _slower(case: Case, found: Sequence[ReportedFact]) -> tuple[Evidence, ...]:
     if not others:
         return ()
     usual = statistics.median(others)
+    least = case.value(SLOWER) * usual
     slow: dict[ReplicaId, float] = {
-        replica: rate for replica, rate in rates.items() if replica in writing and rate < SLOWER * usual
+        replica: rate for replica, rate in rates.items() if replica in writing and rate < least
     }
     return tuple(
         Evidence(text=f"{replica} makes {rate:,.1f} steps a second, the others {usual:,.1f}")

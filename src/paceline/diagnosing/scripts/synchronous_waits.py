@@ -11,6 +11,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.model.explanations.causes import Evidence
@@ -18,9 +19,16 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.measures.script_facts import Name
 from paceline.model.measures.snapshots import ReplicaSnapshot
 
-#: A worker that computes or makes batches for that part of its time hardly waits for others. They wait for it
-#: if they do so for less than that part of its share (own reasoning).
-WORKS, RESTS = 0.7, 0.6
+WORKS = Threshold(
+    "synchronous-waits.works", 0.7, Unit.SHARE,
+    means="A worker that computes or makes batches for at least this share of its time hardly waits for "
+    "others.",
+)  # fmt: skip
+RESTS = Threshold(
+    "synchronous-waits.rests", 0.6, Unit.SHARE,
+    means="The other workers wait for the busiest worker if they compute or make batches for at most this "
+    "share of the time that the busiest worker does.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="SCR108",
@@ -93,7 +101,7 @@ def _by_load(case: Case) -> _Slowest | None:
         return None
     slowest = max(loads, key=lambda each: loads[each])
     usual = statistics.median(load for each, load in loads.items() if each is not slowest)
-    if loads[slowest] < WORKS or usual > RESTS * loads[slowest]:
+    if loads[slowest] < case.value(WORKS) or usual > case.value(RESTS) * loads[slowest]:
         return None
     return _Slowest(
         slowest,

@@ -72,9 +72,9 @@ def _blamed(case: Case, hot: Hot, shards: Sequence[ShardTraffic], *, by_time: bo
     for shard_traffic in shards:
         if shard_traffic.server in loads:
             loads[shard_traffic.server] += _load(shard_traffic, by_time=by_time)
-    uneven = imbalances.max_over_mean(list(loads.values()))
+    uneven, even = imbalances.max_over_mean(list(loads.values())), case.value(outlooks.EVEN)
     server = str(hot.server.replica)
-    if uneven is None or uneven < outlooks.EVEN or max(loads, key=loads.__getitem__) != server:
+    if uneven is None or uneven < even or max(loads, key=loads.__getitem__) != server:
         return None
     on_server = sorted(
         (traffic for traffic in shards if traffic.server == server),
@@ -83,8 +83,8 @@ def _blamed(case: Case, hot: Hot, shards: Sequence[ShardTraffic], *, by_time: bo
     shard, total = on_server[0], sum(loads.values())
     siblings = tuple(traffic for traffic in shards if traffic.variable == shard.variable)
     sibling_loads = [_load(sibling, by_time=by_time) for sibling in siblings]
-    placeable = _best([_load(traffic, by_time=by_time) for traffic in shards], len(names)) <= outlooks.EVEN
-    skewed = (imbalances.max_over_mean(sibling_loads) or 0.0) >= outlooks.EVEN
+    placeable = _best([_load(traffic, by_time=by_time) for traffic in shards], len(names)) <= even
+    skewed = (imbalances.max_over_mean(sibling_loads) or 0.0) >= even
     share = sibling_loads[siblings.index(shard)] / loads[server]
     return Blame(
         kind=BlameKind.MISPLACED if placeable else BlameKind.SKEWED if skewed else BlameKind.GIANT,

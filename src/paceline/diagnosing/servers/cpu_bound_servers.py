@@ -10,6 +10,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
 from paceline.diagnosing.servers.saturations import Saturation, words
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import FieldChange
@@ -17,8 +18,11 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import CpuPolicy, RoleSpec
 from paceline.model.roles import Role
 
-#: Where the cores of a worker are not known: below one core a server is throttled in the middle of an update.
-SMALL_CORES = 1.0
+SMALL_CORES = Threshold(
+    "cpu-bound-servers.small-cores", 1.0, Unit.CORES,
+    means="Servers with fewer cores than this get more cores rather than more servers, if the cores of a "
+    "worker are not known. Below one core a server is throttled in the middle of an update.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PS101",
@@ -36,17 +40,17 @@ TOPIC = Topic(
 def is_small(case: Case, saturation: Saturation) -> bool:
     """Return whether servers have fewer cores than a worker: then more cores come before more servers."""
     trainer = saturations.trainer_cores(case)
-    return saturation.cores < (SMALL_CORES if trainer is None else trainer)
+    return saturation.cores < (case.value(SMALL_CORES) if trainer is None else trainer)
 
 
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS), explains=("waiting-for-ps",))
 def ps_cpu_bound(case: Case) -> Iterator[Hit]:
     """Servers that all use up their few cores while trainers wait."""
     saturation = saturations.of_cores(case)
-    if saturation is None or not saturation.waits() or not is_small(case, saturation):
+    if saturation is None or not saturations.are_waiting(case) or not is_small(case, saturation):
         return
     role = case.spec.role(Role.PS)
-    needed = _needed(saturation, role)
+    needed = _needed(case, saturation, role)
     gain = saturations.gain(case, saturation, needed / saturation.cores)
     by_hand = f"{words(needed)} for each PS: theirs are those of the host"
     yield Hit(
@@ -56,17 +60,17 @@ def ps_cpu_bound(case: Case) -> Iterator[Hit]:
         evidence=saturations.seen(case, saturation),
         changes=_changes(role, needed) if saturation.own else (),
         next_steps=() if saturation.own else (by_hand,),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
-def _needed(found: Saturation, role: RoleSpec | None) -> float:
+def _needed(case: Case, found: Saturation, role: RoleSpec | None) -> float:
     """Return the cores per server whose use is `saturations.TARGET` with trainers at full speed.
 
     The number is rounded up to a tenth, or to a whole number for exclusive cores.
     """
-    cores = found.cores * found.factor
+    cores = found.cores * saturations.planned_factor(case, found)
     if role is not None and role.cpu_policy is CpuPolicy.EXCLUSIVE:
         return float(math.ceil(cores))
     return math.ceil(cores * 10 - 1e-6) / 10

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence
@@ -15,8 +16,11 @@ from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.words import listed
 
-#: Trainers that are done end within that: a server may end by itself when it hears that they are.
-LEAST_SECONDS = 30.0
+LEAST_SECONDS = Threshold(
+    "ended-servers.least-seconds", 30.0, Unit.SECONDS,
+    means="Trainers that are done end within this time after a server: a server may end by itself when it "
+    "hears that they are done. Later than this, trainers that still run and make no step miss the server.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PS006",
@@ -64,14 +68,14 @@ def ps_ended(case: Case) -> Iterator[Hit]:
 
 def _is_missed(case: Case, row: ReplicaRow) -> bool:
     """Return whether a server ended a while ago and no trainer has made a step since then."""
-    ended_at = _ended_at(case, row.replica)
+    ended_at, least_seconds = _ended_at(case, row.replica), case.value(LEAST_SECONDS)
     if ended_at is None:
         return not case.active_trainers
-    if case.recording.at - ended_at < LEAST_SECONDS:
+    if case.recording.at - ended_at < least_seconds:
         return False
     # Steps that were under way when the server ended are reported a little later.
     return not any(
-        report.steps and report.at > ended_at + LEAST_SECONDS / 2 for report in case.recording.steps
+        report.steps and report.at > ended_at + least_seconds / 2 for report in case.recording.steps
     )
 
 

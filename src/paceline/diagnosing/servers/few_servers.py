@@ -30,7 +30,7 @@ TOPIC = Topic(
 def too_few_ps(case: Case) -> Iterator[Hit]:
     """Servers that all have and use up as many cores as trainers have, while trainers wait."""
     found = saturations.of_cores(case)
-    if found is None or not found.waits() or cpu_bound_servers.is_small(case, found):
+    if found is None or not saturations.are_waiting(case) or cpu_bound_servers.is_small(case, found):
         return
     needed = count(case, found)
     gain = saturations.gain(case, found, needed / len(case.servers))
@@ -40,8 +40,8 @@ def too_few_ps(case: Case) -> Iterator[Hit]:
         evidence=saturations.seen(case, found),
         changes=trainings.servers(case, needed),
         next_steps=tuple(trainings.uncut(case)),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
@@ -57,4 +57,4 @@ def count(case: Case, found: Saturation) -> int:
     """Return how many servers trainers at full speed need; more servers than trainers only add messages."""
     now = saturations.asked_servers(case)
     most = max(now + 1, len(case.trainers))
-    return min(most, max(now + 1, math.ceil(now * found.factor - 1e-6)))
+    return min(most, max(now + 1, math.ceil(now * saturations.planned_factor(case, found) - 1e-6)))

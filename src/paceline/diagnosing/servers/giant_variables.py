@@ -9,14 +9,18 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import blames, partitionings
 from paceline.diagnosing.servers.blames import Blame, BlameKind
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, EvidenceSource
 from paceline.model.explanations.findings import Severity
 from paceline.model.variables import cures
 
-#: A link that is used less than that delays no message much: at one half a message waits as long as it takes.
-LINK_AT_REST = 0.5
+LINK_AT_REST = Threshold(
+    "giant-variables.link-at-rest", 0.5, Unit.SHARE,
+    means="A link that is used to a smaller share than this delays no message much. At one half a message "
+    "waits as long as it takes.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PS001",
@@ -63,7 +67,7 @@ def _placement(case: Case) -> Iterator[Evidence]:
     """Yield evidence that moving pods to other hosts changes nothing, if no link is a bottleneck."""
     uses = usages.links(case)
     most = max(uses.values(), default=1.0)
-    if most < LINK_AT_REST:
+    if most < case.value(LINK_AT_REST):
         fields = ("network_received_bytes", "network_sent_bytes")
         yield Evidence(
             text=f"no host uses more than {most:.0%} of its link: where pods are placed makes no difference",

@@ -10,6 +10,7 @@ from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import imbalances, quantities
 from paceline.model.explanations.causes import Evidence, Gain
@@ -17,8 +18,11 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
-#: Who uses less of its cores rests, however much less the others do: its load is told only if it matters.
-RESTING = 0.25
+RESTING = Threshold(
+    "hot-servers.resting", 0.25, Unit.SHARE,
+    means="A server that uses a smaller share of its cores than this rests, however much less the other "
+    "servers do. Its load is told only if it matters.",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +35,8 @@ class Hot:
         resource: ``CPU`` or ``network``: the resource whose load is uneven.
         max_over_mean: the server's load over the mean load.
         gain: the gain from an even load; None: not known.
+        matters: whether an even load makes the job faster; if the gain is not known, whether the server is
+            full.
         is_full: whether the server is at its limit while trainers wait.
         is_unbounded: whether no limit of the server's cores is known.
         evidence: the evidence of the load.
@@ -41,14 +47,10 @@ class Hot:
     resource: str
     max_over_mean: float
     gain: Gain | None
+    matters: bool
     is_full: bool
     is_unbounded: bool
     evidence: tuple[Evidence, ...]
-
-    @property
-    def matters(self) -> bool:
-        """Whether an even load makes the job faster; if the gain is not known, whether the server is full."""
-        return headrooms.matters(self.gain) or (self.gain is None and self.is_full)
 
     @property
     def severity(self) -> Severity:
@@ -78,7 +80,7 @@ def _network(server: ReplicaSnapshot) -> float | None:
 def _hottest(case: Case, resource: str, load: Callable[[ReplicaSnapshot], float | None]) -> Hot | None:
     measured = [each for each in case.servers if load(each) is not None]
     ratio = imbalances.max_over_mean([load(each) or 0.0 for each in measured])
-    if ratio is None or ratio < outlooks.EVEN:
+    if ratio is None or ratio < case.value(outlooks.EVEN):
         return None
     server = max(measured, key=lambda each: load(each) or 0.0)
     is_full = silences.has_begun(case) and saturations.are_waiting(case) and _is_full(case, resource, server)
@@ -86,13 +88,15 @@ def _hottest(case: Case, resource: str, load: Callable[[ReplicaSnapshot], float 
         return None
     others = tuple(each for each in measured if each is not server)
     unbounded = resource == "CPU" and is_unbounded(case, server)
+    # The network of queues cannot model a server that may use any core of the machine.
+    gain = None if unbounded else outlooks.gain(case, outlooks.servers_even(case))
     return Hot(
         server=server,
         others=others,
         resource=resource,
         max_over_mean=ratio,
-        # The network of queues cannot model a server that may use any core of the machine.
-        gain=None if unbounded else outlooks.gain(case, outlooks.servers_even(case)),
+        gain=gain,
+        matters=headrooms.matters(gain, case) or (gain is None and is_full),
         is_full=is_full,
         is_unbounded=unbounded,
         evidence=(_evidence(case, resource, server, others, ratio),),
@@ -105,15 +109,15 @@ def _is_full(case: Case, resource: str, server: ReplicaSnapshot) -> bool:
     A server without a limit counts as full if it keeps a single thread busy and uses as much as any trainer.
     """
     if resource != "CPU":
-        return (usages.link(case, server) or 0.0) >= saturations.FULL_LINK
+        return (usages.link(case, server) or 0.0) >= case.value(saturations.FULL_LINK)
     if is_unbounded(case, server):
         most = max((each.cpu_cores or 0.0 for each in case.trainers), default=0.0)
-        return (server.cpu_cores or 0.0) >= max(saturations.SATURATED, most)
+        return (server.cpu_cores or 0.0) >= max(case.value(saturations.SATURATED), most)
     own = usages.pool(case, server)
     return (
         own is not None
         and own.name != usages.MACHINE
-        and (usages.cpu(case, server) or 0.0) >= saturations.SATURATED
+        and (usages.cpu(case, server) or 0.0) >= case.value(saturations.SATURATED)
     )
 
 
@@ -121,7 +125,7 @@ def is_unbounded(case: Case, replica: ReplicaSnapshot) -> bool:
     """Return whether nothing known bounds the cores of a replica: it has no limit, and no full machine."""
     own = usages.pool(case, replica)
     return own is None or (
-        own.name == usages.MACHINE and (usages.busy(case, replica) or 0.0) < saturations.SATURATED
+        own.name == usages.MACHINE and (usages.busy(case, replica) or 0.0) < case.value(saturations.SATURATED)
     )
 
 
@@ -162,14 +166,14 @@ TOPIC = Topic(
 def hot_ps(case: Case) -> Iterator[Hit]:
     """A parameter server with a load far above the mean."""
     hot = find(case)
-    if hot is None or (not hot.matters and (usages.busy(case, hot.server) or 1.0) < RESTING):
+    if hot is None or (not hot.matters and (usages.busy(case, hot.server) or 1.0) < case.value(RESTING)):
         return
     yield Hit(
         what=_what(case, hot),
         subjects=(str(hot.server.replica),),
         evidence=hot.evidence,
         next_steps=(f"paceline trace {case.recording.run.name} says which variables these are",),
-        gain=hot.gain if headrooms.matters(hot.gain) else None,
+        gain=hot.gain if headrooms.matters(hot.gain, case) else None,
         severity=hot.severity,
     )
 
@@ -177,8 +181,8 @@ def hot_ps(case: Case) -> Iterator[Hit]:
 def _rests(case: Case, server: ReplicaSnapshot, *, beside: ReplicaSnapshot) -> bool:
     """Return whether a server rests, relative to its limit, or without a limit relative to the hot server."""
     if is_unbounded(case, server):
-        return (server.cpu_cores or 0.0) < RESTING * (beside.cpu_cores or 0.0)
-    return (usages.cpu(case, server) or 0.0) < RESTING
+        return (server.cpu_cores or 0.0) < case.value(RESTING) * (beside.cpu_cores or 0.0)
+    return (usages.cpu(case, server) or 0.0) < case.value(RESTING)
 
 
 def _what(case: Case, hot: Hot) -> str:

@@ -11,6 +11,7 @@ from paceline.diagnosing import headrooms, needs, outlooks, trainings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import saturations
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import compute_bounds
 from paceline.model.explanations.causes import Evidence, FieldChange, Gain
@@ -19,18 +20,33 @@ from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 
-#: A server that uses less of its cores is idle.
-IDLE = 0.1
-#: With fewer servers there is little to save.
-LEAST_SERVERS = 3
-#: So many servers for each trainer are many: clusters that people write down have a tenth to a half.
-LEAST_PER_TRAINER = 1.0
-#: Told when so large a part of the servers is enough.
-ENOUGH = 0.5
-#: Of its memory limit one server may use so much, what is on those that leave included.
-MOST_MEMORY = 0.7
-#: Workers are given at most so many times their cores: a step does not spread over any number of them.
-MOST_CORES = 4.0
+IDLE = Threshold(
+    "many-servers.idle", 0.1, Unit.SHARE,
+    means="A server that uses a smaller share of its cores than this is idle.",
+)  # fmt: skip
+LEAST_SERVERS = Threshold(
+    "many-servers.least-servers", 3, Unit.COUNT,
+    means="A job with fewer servers than this has little to save.",
+)  # fmt: skip
+LEAST_PER_TRAINER = Threshold(
+    "many-servers.least-per-trainer", 1.0, Unit.TIMES,
+    means="A job with at least this many servers for each trainer has many servers.",
+    source="clusters that people write down have a tenth to a half",
+)  # fmt: skip
+ENOUGH = Threshold(
+    "many-servers.enough", 0.5, Unit.SHARE,
+    means="A job has too many servers if this share of them, or less, is enough.",
+)  # fmt: skip
+MOST_MEMORY = Threshold(
+    "many-servers.most-memory", 0.7, Unit.SHARE,
+    means="A server that stays may use at most this share of its memory limit. What is on the servers that "
+    "leave is included.",
+)  # fmt: skip
+MOST_CORES = Threshold(
+    "many-servers.most-cores", 4.0, Unit.TIMES,
+    means="Workers are given at most this many times their cores. A step does not spread over any number of "
+    "cores.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PS201",
@@ -51,10 +67,11 @@ def too_many_ps(case: Case) -> Iterator[Hit]:
     """Servers that all do next to nothing, if half of them are enough for trainers at full speed."""
     now, trainers = len(case.servers), len(case.trainers)
     uses = [use for server in case.servers if (use := usages.cpu(case, server)) is not None]
-    if now < max(LEAST_SERVERS, LEAST_PER_TRAINER * trainers) or len(uses) < now or max(uses) >= IDLE:
+    least = max(case.value(LEAST_SERVERS), case.value(LEAST_PER_TRAINER) * trainers)
+    if now < least or len(uses) < now or max(uses) >= case.value(IDLE):
         return
     needed = _needed(case, sum(uses))
-    if needed is None or needed > ENOUGH * now:
+    if needed is None or needed > case.value(ENOUGH) * now:
         return
     used = rates.total(server.cpu_cores for server in case.servers) or 0.0
     freed = _freed(case, needed, used)
@@ -106,13 +123,14 @@ def _freed(case: Case, needed: int, used: float) -> _Freed | None:
     if apart is None or not bound:
         return None
     one = apart.servers / len(case.servers)
+    most_cores, target = case.value(MOST_CORES), case.value(saturations.TARGET)
     for stay in range(needed, len(case.servers)):
-        times = min(MOST_CORES, 1 + (len(case.servers) - stay) * one / apart.trainers)
-        if used * times <= saturations.TARGET * one * stay:
+        times = min(most_cores, 1 + (len(case.servers) - stay) * one / apart.trainers)
+        if used * times <= target * one * stay:
             gain = outlooks.gain(case, functools.partial(outlooks.thinking_times, factor=1 / times))
             cores = math.floor(apart.trainers * times / len(case.active_trainers) * 10 + 1e-6) / 10
             change = FieldChange(path=("spec", "roles", str(Role.WORKER), "cpu"), value=cores)
-            return _Freed(bound, stay, (change,), gain) if gain and headrooms.matters(gain) else None
+            return _Freed(bound, stay, (change,), gain) if gain and headrooms.matters(gain, case) else None
     return None
 
 
@@ -123,11 +141,8 @@ def _needed(case: Case, uses: float) -> int | None:
         return None
     links = usages.links(case)
     moved = sum(links.get(each.row.host or "", 0.0) for each in case.servers)
-    wanted = (
-        uses * times / saturations.TARGET,
-        moved * times / saturations.TARGET,
-        _memory(case) / MOST_MEMORY,
-    )
+    target = case.value(saturations.TARGET)
+    wanted = (uses * times / target, moved * times / target, _memory(case) / case.value(MOST_MEMORY))
     return max(1, *(math.ceil(each - 1e-6) for each in wanted))
 
 

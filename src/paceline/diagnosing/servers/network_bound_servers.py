@@ -36,12 +36,13 @@ TOPIC = Topic(
 def ps_network_bound(case: Case) -> Iterator[Hit]:
     """Servers that all use up the links of their hosts while trainers wait."""
     saturation = saturations.of_links(case)
-    if saturation is None or not saturation.waits():
+    if saturation is None or not saturations.are_waiting(case):
         return
     changes = _changes(case)
     more = few_servers.count(case, saturation)
     factor = 1 / _left(case) if changes else more / len(case.servers)
     gain = saturations.gain(case, saturation, factor)
+    wider = saturations.planned_factor(case, saturation)
     yield Hit(
         what=f"The links of the PS are full: they are used to {saturation.use:.0%}.",
         subjects=(*saturation.names, *(server.row.host for server in saturation.servers if server.row.host)),
@@ -49,11 +50,10 @@ def ps_network_bound(case: Case) -> Iterator[Hit]:
         changes=changes,
         next_steps=(
             *(() if changes else ("send less: fewer or shorter values, or several steps in an exchange",)),
-            f"{more} PS, each on a host of its own, or hosts with {saturation.factor:.1f} times the "
-            "bandwidth",
+            f"{more} PS, each on a host of its own, or hosts with {wider:.1f} times the bandwidth",
         ),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 

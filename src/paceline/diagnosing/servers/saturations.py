@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from paceline.diagnosing import headrooms, outlooks, usages
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.usages import Pool
 from paceline.model import imbalances
 from paceline.model.explanations.causes import Evidence, Gain
@@ -16,22 +17,41 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.quantities import quantity_cores
 from paceline.model.roles import Role
 
-#: From this use on, on average, servers are at their limit: DLRover calls a parameter server hot from 0.8 on.
-#: Nothing that many trainers visit at random times is used much further before they wait.
-SATURATED = 0.8
-#: Links that are all used so far may be what binds: a few trainers that pull and push in turn cannot
-#: use them further (see `links.FULL`). Then the network of queues says whether more bandwidth would matter.
-#: Fit runs: up to 0.56 where it would not, from 0.65 where links are narrow on purpose.
-FULL_LINK = 0.6
-#: Beyond this share of a step trainers wait too little for servers to be what binds.
-BUSY = 0.8
-#: The use to plan for: at 0.7 a visit takes about three times as long as at an idle server, at 0.85 seven
-#: (1 / (1 - use), the queue with random arrivals).
-TARGET = 0.7
-#: Where the links of others are as full as this share of those of servers, these are not what binds.
-_AS_FULL = 0.9
-#: So many times as fast trainers are planned to be where it is not known how long they compute by themselves.
-_UNKNOWN_TIMES = 2.0
+SATURATED = Threshold(
+    "saturations.saturated", 0.8, Unit.SHARE,
+    means="Servers that use this share of their cores or links on average are at their limit. Nothing that "
+    "many trainers visit at random times is used much further before they wait.",
+    source="DLRover calls a parameter server hot from 0.8 on",
+)  # fmt: skip
+FULL_LINK = Threshold(
+    "saturations.full-link", 0.6, Unit.SHARE,
+    means="Links of servers that are all used to this share may be what binds: a few trainers that pull and "
+    "push in turn cannot use them further (see links.full). Then the network of queues says whether more "
+    "bandwidth would matter.",
+    source="fit runs: up to 0.56 where it would not, from 0.65 where links are narrow on purpose",
+)  # fmt: skip
+BUSY = Threshold(
+    "saturations.busy", 0.8, Unit.SHARE,
+    means="Trainers that compute or wait for input for a larger share of a step than this wait too little "
+    "for servers to be what binds.",
+)  # fmt: skip
+TARGET = Threshold(
+    "saturations.target", 0.7, Unit.SHARE,
+    means="A plan makes servers be used to this share. At 0.7 a visit takes about three times as long as at "
+    "an idle server, at 0.85 seven times.",
+    source="1 / (1 - use), the queue with random arrivals",
+)  # fmt: skip
+_AS_FULL = Threshold(
+    "saturations.as-full", 0.9, Unit.SHARE,
+    means="The links of servers are not what binds if the link of another host is used to more than this "
+    "share of their use.",
+)  # fmt: skip
+_UNKNOWN_TIMES = Threshold(
+    "saturations.unknown-times", 2.0, Unit.TIMES,
+    means="Trainers are planned to be this many times as fast if it is not known how long they compute by "
+    "themselves.",
+    above=1.0,
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,20 +79,16 @@ class Saturation:
         """The names of the servers."""
         return tuple(str(each.replica) for each in self.servers)
 
-    @property
-    def factor(self) -> float:
-        """The factor by which their resource has to grow to be used to `TARGET` by trainers at full speed."""
-        return max(1.0, self.use * self.times / TARGET)
 
-    def waits(self) -> bool:
-        """Return whether trainers wait long enough for servers to be the bottleneck."""
-        return self.busy is None or self.busy <= BUSY
+def planned_factor(case: Case, found: Saturation) -> float:
+    """Return by what their resource has to grow to be used to `TARGET` by trainers at full speed."""
+    return max(1.0, found.use * found.times / case.value(TARGET))
 
 
 def are_waiting(case: Case) -> bool:
     """Return whether trainers wait so long that servers may be the reason, or it is not known how long."""
     busy = headrooms.busy_share(case)
-    return busy is None or busy <= BUSY
+    return busy is None or busy <= case.value(BUSY)
 
 
 def of_cores(case: Case) -> Saturation | None:
@@ -87,7 +103,7 @@ def of_cores(case: Case) -> Saturation | None:
         return None
     use = sum(uses[pool] for pool in measured.values()) / len(measured)
     # A server that is not measured may be idle.
-    if use * len(measured) / max(len(measured), asked_servers(case)) < SATURATED:
+    if use * len(measured) / max(len(measured), asked_servers(case)) < case.value(SATURATED):
         return None
     sharing = collections.Counter(measured.values())
     return Saturation(
@@ -117,14 +133,13 @@ def of_links(case: Case) -> Saturation | None:
         return None
     others = [use for host, use in links.items() if host not in {each.row.host for each in uses}]
     use = sum(uses.values()) / len(uses)
-    full = _even(list(uses.values())) and min(uses.values()) >= FULL_LINK
-    if not full or max(others, default=0.0) > _AS_FULL * use:
+    full = _even(list(uses.values())) and min(uses.values()) >= case.value(FULL_LINK)
+    if not full or max(others, default=0.0) > case.value(_AS_FULL) * use:
         return None
     if of_cores(case) is not None:
         return None
-    if use < SATURATED and not headrooms.matters(
-        outlooks.gain(case, lambda now: outlooks.links_times(now, 2))
-    ):
+    twice = outlooks.gain(case, lambda now: outlooks.links_times(now, 2))
+    if use < case.value(SATURATED) and not headrooms.matters(twice, case):
         return None
     return Saturation(
         servers=tuple(uses),
@@ -143,7 +158,8 @@ def _times(case: Case) -> float:
     known = headrooms.most_times(case)
     free = outlooks.gain(case, lambda now: dataclasses.replace(now, stations={}))
     bounds = [each for each in (known, free.high if free else None) if each is not None]
-    return max(1.0, min(bounds, default=_UNKNOWN_TIMES)) if known is not None else _UNKNOWN_TIMES
+    unknown = case.value(_UNKNOWN_TIMES)
+    return max(1.0, min(bounds, default=unknown)) if known is not None else unknown
 
 
 def gain(case: Case, saturation: Saturation, factor: float) -> Gain | None:

@@ -8,6 +8,7 @@ from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import silences
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model import quantities
 from paceline.model.explanations.causes import Evidence, EvidenceSource
@@ -18,13 +19,19 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.variables import cures, variable_devices
 from paceline.model.words import listed
 
-#: Fewer bytes a second go over the wire of a parameter server that has nothing to do: a session that asks
-#: whether a server is there moves some hundred.
-LEAST_BYTES_PER_SECOND = 2000.0
-#: Of its cores a trainer uses more than that share when it trains.
-WORKING_CORES = 0.3
-#: A parameter server that uses more cores works.
-RESTING_CORES = 0.1
+LEAST_BYTES_PER_SECOND = Threshold(
+    "unused-servers.least-bytes-per-second", 2000.0, Unit.BYTES_PER_SECOND,
+    means="A parameter server that has nothing to do moves at most this. A session that asks whether a "
+    "server is there moves some hundred bytes a second.",
+)  # fmt: skip
+WORKING_CORES = Threshold(
+    "unused-servers.working-cores", 0.3, Unit.CORES,
+    means="A trainer that uses at least this many cores trains.",
+)  # fmt: skip
+RESTING_CORES = Threshold(
+    "unused-servers.resting-cores", 0.1, Unit.CORES,
+    means="A parameter server that uses more cores than this works.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="PS005",
@@ -91,11 +98,13 @@ def _without_traffic(case: Case) -> tuple[Evidence, ...] | None:
         return None
     moved = [_bytes_per_second(case.histories.get(server.replica, ())) for server in case.servers]
     used = [server.cpu_cores for server in case.servers]
-    if any(speed is None or speed > LEAST_BYTES_PER_SECOND for speed in moved):
+    least, resting = case.value(LEAST_BYTES_PER_SECOND), case.value(RESTING_CORES)
+    if any(speed is None or speed > least for speed in moved):
         return None
-    if any(cores is None or cores > RESTING_CORES for cores in used):
+    if any(cores is None or cores > resting for cores in used):
         return None
-    working = [trainer for trainer in case.trainers if _works(trainer)]
+    working_cores = case.value(WORKING_CORES)
+    working = [trainer for trainer in case.trainers if _works(trainer, working_cores)]
     if not working:
         return None
     return (
@@ -122,5 +131,5 @@ def _bytes_per_second(samples: Sequence[Sample]) -> float | None:
     return rates.total((received, sent))
 
 
-def _works(trainer: ReplicaSnapshot) -> bool:
-    return bool(trainer.steps_per_second) or (trainer.cpu_cores or 0.0) >= WORKING_CORES
+def _works(trainer: ReplicaSnapshot, working_cores: float) -> bool:
+    return bool(trainer.steps_per_second) or (trainer.cpu_cores or 0.0) >= working_cores

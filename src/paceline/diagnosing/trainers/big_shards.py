@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories, paces
 from paceline.diagnosing.trainers.histories import History
@@ -23,12 +24,30 @@ from paceline.model.measures import rates
 from paceline.model.measures.samples import Sample
 from paceline.model.words import listed
 
-#: Who has not reported for so many of its reports' usual intervals, and as long as that, has no steps left.
-LEAST_BEATS, LEAST_SECONDS = 5.0, 5.0
-#: Who has ended its part still asks whether it is all over, but uses less than that part of what it used.
-RESTING = 0.3
-#: Fewer bytes or switches a second than that have processes that are stopped or stuck.
-LEAST_BYTES, LEAST_SWITCHES = 100.0, 5.0
+LEAST_BEATS = Threshold(
+    "big-shards.least-beats", 5.0, Unit.TIMES,
+    means="A trainer has no steps left if it has not reported for longer than this many of its reports' "
+    "usual intervals, and for longer than `big-shards.least-seconds`.",
+)  # fmt: skip
+LEAST_SECONDS = Threshold(
+    "big-shards.least-seconds", 5.0, Unit.SECONDS,
+    means="A trainer has no steps left only if it has not reported for longer than this. Its use of cores "
+    "after its last report is measured from half of this time on.",
+)  # fmt: skip
+RESTING = Threshold(
+    "big-shards.resting", 0.3, Unit.SHARE,
+    means="A silent trainer has ended its part if it uses less than this share of the cores that it used "
+    "before. It still asks whether the training is all over, so it uses some.",
+)  # fmt: skip
+LEAST_BYTES = Threshold(
+    "big-shards.least-bytes", 100.0, Unit.BYTES_PER_SECOND,
+    means="A silent trainer that sends fewer bytes a second than this is stopped or stuck.",
+)  # fmt: skip
+LEAST_SWITCHES = Threshold(
+    "big-shards.least-switches", 5.0, Unit.PER_SECOND,
+    means="A silent trainer whose threads make fewer voluntary switches a second than this is stopped or "
+    "stuck. The rule looks at switches where the bytes that are sent are not measured.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK103",
@@ -49,17 +68,17 @@ def big_shard(case: Case) -> Iterator[Hit]:
     if len(all_histories) < 2:
         return
     end = max(history.until for history in all_histories)
-    done = [history for history in all_histories if _silent_seconds(history, end) > 0]
+    done = [history for history in all_histories if _silent_seconds(case, history, end) > 0]
     going = [history for history in all_histories if history not in done]
     # One trainer that is done proves nothing: most have to be done while few go on.
     if len(done) < len(going) or not going or not _are_done(case, done):
         return
     common = min(history.until for history in done)
-    if not all(_keeps_pace(history, done, common) for history in going):
+    if not all(_keeps_pace(case, history, done, common) for history in going):
         return
     times = _times(all_histories, end)
     gain = Gain(low=times, high=times)
-    if headrooms.matters(gain):
+    if headrooms.matters(gain, case):
         yield _hit(case, going, done, end=end, gain=gain)
 
 
@@ -95,23 +114,25 @@ def _hit(case: Case, going: Sequence[History], done: Sequence[History], *, end: 
     )
 
 
-def _silent_seconds(history: History, end: float) -> float:
+def _silent_seconds(case: Case, history: History, end: float) -> float:
     """Return for how long a trainer has been silent beyond the usual time; 0 or less: it is not silent."""
-    return end - history.until - max(LEAST_SECONDS, LEAST_BEATS * history.beat_seconds)
+    beats = case.value(LEAST_BEATS) * history.beat_seconds
+    return end - history.until - max(case.value(LEAST_SECONDS), beats)
 
 
-def _keeps_pace(going: History, done: Sequence[History], common: float) -> bool:
+def _keeps_pace(case: Case, going: History, done: Sequence[History], common: float) -> bool:
     """Return whether a trainer was as fast as the others while they trained; slowness is another cause."""
     own = going.rate(common)
     usual = sorted(rate for each in done if (rate := each.rate(common)) is not None)
-    return own is not None and bool(usual) and own >= paces.STRAGGLING * usual[len(usual) // 2]
+    straggling = case.value(paces.STRAGGLING)
+    return own is not None and bool(usual) and own >= straggling * usual[len(usual) // 2]
 
 
 def _are_done(case: Case, done: Sequence[History]) -> bool:
-    return all(_is_done(each, case.histories.get(each.trainer.replica, [])) for each in done)
+    return all(_is_done(case, each) for each in done)
 
 
-def _is_done(history: History, own: Sequence[Sample]) -> bool:
+def _is_done(case: Case, history: History) -> bool:
     """Return whether a silent trainer has done its part: it has succeeded, or rests without being stuck.
 
     A stopped process does nothing at all, and one that saves or evaluates is busy. A trainer that has nothing
@@ -124,19 +145,23 @@ def _is_done(history: History, own: Sequence[Sample]) -> bool:
         return True
     if row.phase not in (ReplicaPhase.RUNNING, ReplicaPhase.STOPPED):
         return False
+    own = case.histories.get(history.trainer.replica, [])
+    rests_from = history.until + case.value(LEAST_SECONDS) / 2
     before = [each for each in own if each.at <= history.until and each.at > history.since]
-    after = [each for each in own if each.at - each.interval_seconds >= history.until + LEAST_SECONDS / 2]
+    after = [each for each in own if each.at - each.interval_seconds >= rests_from]
     worked, works = _cpu(before), _cpu(after)
-    return worked is not None and works is not None and works < RESTING * worked and _lives(after)
+    if worked is None or works is None:
+        return False
+    return works < case.value(RESTING) * worked and _lives(case, after)
 
 
 def _cpu(samples: Sequence[Sample]) -> float | None:
     return rates.time_mean(samples, lambda each: each.cpu_cores)
 
 
-def _lives(samples: Sequence[Sample]) -> bool:
+def _lives(case: Case, samples: Sequence[Sample]) -> bool:
     moved = rates.rate(samples, lambda each: each.network_sent_bytes)
     if moved is not None:
-        return moved >= LEAST_BYTES
+        return moved >= case.value(LEAST_BYTES)
     switched = rates.rate(samples, lambda each: each.voluntary_switches)
-    return switched is not None and switched >= LEAST_SWITCHES
+    return switched is not None and switched >= case.value(LEAST_SWITCHES)

@@ -18,6 +18,7 @@ from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.networks import links
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, FieldChange, Gain
 from paceline.model.explanations.findings import Severity
@@ -25,15 +26,27 @@ from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
 
-#: Below this use of its cores a parameter server has room, and the trainers, who use more of theirs, bind:
-#: `usages.AT_LIMIT` less what two means of the same load may differ by.
-WITH_ROOM = 0.7
-#: Trainers have to use most of the cores that they share with others, or these are what binds.
-MOSTLY_OWN = 0.8
-#: Idle cores of parameter servers over all cores of trainers, from which on cores lie at the wrong place.
-IDLE_OVER_OWN = 1.0
-#: Parameter servers are left so many cores that they are used so far: then they have room as before.
-LEFT_USE = 0.67
+WITH_ROOM = Threshold(
+    "compute-bounds.with-room", 0.7, Unit.SHARE,
+    means="A parameter server has room if it uses less than this share of its cores. The trainers, which use "
+    "more of theirs, bind then. The default is `usages.at-limit` less what two means of the same load may "
+    "differ by.",
+)  # fmt: skip
+MOSTLY_OWN = Threshold(
+    "compute-bounds.mostly-own", 0.8, Unit.SHARE,
+    means="Trainers are bound by their own computing if they do at least this share of the work on the cores "
+    "that they share with others. Below it, the shared cores are what binds.",
+)  # fmt: skip
+IDLE_OVER_OWN = Threshold(
+    "compute-bounds.idle-over-own", 1.0, Unit.TIMES,
+    means="Cores lie at the wrong place if parameter servers leave at least this many times as many cores "
+    "idle as all trainers have.",
+)  # fmt: skip
+LEFT_USE = Threshold(
+    "compute-bounds.left-use", 0.67, Unit.SHARE,
+    means="The rule leaves the parameter servers so many cores that they use this share of them. They have "
+    "room as before then.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK001",
@@ -117,20 +130,19 @@ def _bound_alone(case: Case) -> Iterator[Hit]:
 def bound_trainers(case: Case) -> tuple[ReplicaSnapshot, ...]:
     """Return the trainers at the limit of their cores; none unless most are, and nothing else binds."""
     rest = _most_used(case)
-    return () if rest is None or rest >= WITH_ROOM else _at_limit(case)
+    return () if rest is None or rest >= case.value(WITH_ROOM) else _at_limit(case)
 
 
 def _at_limit(case: Case) -> tuple[ReplicaSnapshot, ...]:
     """Return the trainers at the limit of their cores, as `bound_trainers`, but whatever servers do."""
     active, busy = case.active_trainers, _busy(case)
+    waiting = case.value(readings.DECODING)
     found = tuple(
         each
         for each in active
-        if each.replica in busy
-        and readings.waits(each) < readings.DECODING
-        and not readings.is_burdened(case, each)
+        if each.replica in busy and readings.waits(each) < waiting and not readings.is_burdened(case, each)
     )
-    full = max(usages.links(case).values(), default=0.0) >= links.FULL
+    full = max(usages.links(case).values(), default=0.0) >= case.value(links.FULL)
     return () if full or 2 * len(found) <= len(active) else found
 
 
@@ -148,12 +160,14 @@ class _Full(NamedTuple):
 
 def _full_pools(case: Case) -> Iterator[_Full]:
     """Yield the cores that are used to their limit and mostly by trainers."""
+    mostly_own = case.value(MOSTLY_OWN)
+    at_limit = case.value(usages.AT_LIMIT)
     for pool, users in usages.pools(case).items():
         own = rates.total(each.cpu_cores for each in users if each.replica.role.trains)
         everyone = rates.total(each.cpu_cores for each in users)
-        if own is not None and everyone is not None and own >= MOSTLY_OWN * everyone:
+        if own is not None and everyone is not None and own >= mostly_own * everyone:
             use = min(1.0, everyone / pool.cores)
-            if use >= usages.AT_LIMIT:
+            if use >= at_limit:
                 yield _Full(use, users)
 
 
@@ -214,10 +228,11 @@ def _moved(case: Case) -> _Move | None:
         return None
     server_cores, trainer_cores = cores
     used = rates.total(replica.cpu_cores for replica in active) or 0.0
-    if _idle(case) < IDLE_OVER_OWN * trainer_cores or used <= 0:
+    if _idle(case) < case.value(IDLE_OVER_OWN) * trainer_cores or used <= 0:
         return None
     busiest = max(replica.cpu_cores or 0.0 for replica in case.servers)
-    new_trainer_cores = (trainer_cores + server_cores) / (1 + len(case.servers) * busiest / used / LEFT_USE)
+    left_use = case.value(LEFT_USE)
+    new_trainer_cores = (trainer_cores + server_cores) / (1 + len(case.servers) * busiest / used / left_use)
     worker = math.floor(new_trainer_cores / len(active) * 10) / 10
     server = (
         math.floor((trainer_cores + server_cores - worker * len(active)) / len(case.servers) * 10 + 1e-6) / 10
@@ -229,7 +244,7 @@ def _moved(case: Case) -> _Move | None:
         case,
         lambda now: outlooks.servers_times(outlooks.thinking_times(now, 1 / faster), slower),
     )
-    if gain is None or not headrooms.matters(gain):
+    if gain is None or not headrooms.matters(gain, case):
         return None
     cpu = {Role.PS: server, Role.WORKER: worker}
     changes = (

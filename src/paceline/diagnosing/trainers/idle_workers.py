@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import headrooms, needs, outlooks
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import histories
 from paceline.diagnosing.trainers.histories import History
@@ -21,17 +22,31 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.words import listed
 
-#: From its first sample to its first step a trainer may take so many times as long as the others did, and so
-#: many seconds more, before it is idle: others may have started while the machine was freer.
-PATIENCE_TIMES, PATIENCE_SECONDS = 1.5, 3.0
-#: Who uses more than that part of what those use who train is busy with something: it still starts.
-RESTING = 0.3
-#: Of one that runs the last seconds count: before it was busy with its own start.
-LATE_SECONDS = 10.0
-#: A worker that waits for its chief has noticed it after one sleep; twice as long is no sleep any more.
-SLEEPS = 2.0
-
-_Samples = Mapping[ReplicaId, Sequence[Sample]]
+PATIENCE_TIMES = Threshold(
+    "idle-workers.patience-times", 1.5, Unit.TIMES,
+    means="A trainer may take this many times as long as the others did from its first sample to its first "
+    "step, and `idle-workers.patience-seconds` more. It is idle only after that, because the others may have "
+    "started while the machine was freer.",
+)  # fmt: skip
+PATIENCE_SECONDS = Threshold(
+    "idle-workers.patience-seconds", 3.0, Unit.SECONDS,
+    means="A trainer may take this much longer than `idle-workers.patience-times` allows before it is idle.",
+)  # fmt: skip
+RESTING = Threshold(
+    "idle-workers.resting", 0.3, Unit.SHARE,
+    means="A trainer without steps is busy with something if it uses at least this share of the CPU time "
+    "that the trainers with steps use: it still starts.",
+)  # fmt: skip
+LATE_SECONDS = Threshold(
+    "idle-workers.late-seconds", 10.0, Unit.SECONDS,
+    means="The rule judges a trainer that still runs by this many last seconds. Before them the trainer was "
+    "busy with its own start.",
+)  # fmt: skip
+SLEEPS = Threshold(
+    "idle-workers.sleeps", 2.0, Unit.TIMES,
+    means="A worker that waits for its chief sleeps no more if it has waited for at least this many times "
+    "the length of its sleep. It has noticed the chief after one sleep.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK302",
@@ -59,7 +74,7 @@ def idle_workers(case: Case) -> Iterator[Hit]:
     ]
     if not active or not silent:
         return
-    idle = [trainer for trainer in silent if _is_idle(trainer, active, case.histories)]
+    idle = [trainer for trainer in silent if _is_idle(case, trainer, active)]
     if not idle:
         return
     idle_names, one = listed(trainer.replica for trainer in idle), len(idle) == 1
@@ -94,13 +109,13 @@ def _is_needed(case: Case, replica: ReplicaId) -> bool:
     if sleeps is None or Name.SESSION_WAIT_SECONDS in facts:
         return False
     first = min((each.since for each in histories.of(case)), default=sleeps.at)
-    return case.window.until - max(first, sleeps.at) < SLEEPS * float(sleeps.value)
+    return case.window.until - max(first, sleeps.at) < case.value(SLEEPS) * float(sleeps.value)
 
 
 def _with_work(case: Case, trainers: int) -> Iterator[Evidence]:
     """Yield the evidence of the gain if all trainers had work."""
     gain = outlooks.gain(case, lambda now: outlooks.with_trainers(now, max(trainers, now.trainers)))
-    if gain is not None and headrooms.matters(gain):
+    if gain is not None and headrooms.matters(gain, case):
         yield Evidence(text=f"if all had work: x {gain.low:.1f} to {gain.high:.1f} (computed)")
 
 
@@ -111,7 +126,7 @@ def _changes(case: Case, active: Sequence[History], idle: Sequence[ReplicaSnapsh
         yield FieldChange(path=("spec", "roles", "worker", "replicas"), value=workers)
 
 
-def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples) -> bool:
+def _is_idle(case: Case, trainer: ReplicaSnapshot, active: Sequence[History]) -> bool:
     """Return whether a trainer has run long enough and does nothing.
 
     A trainer that uses its cores without reporting steps is not idle.
@@ -119,29 +134,30 @@ def _is_idle(trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samp
     row = trainer.row
     begin, end = max(history.since for history in active), max(history.until for history in active)
     if row.phase is ReplicaPhase.SUCCEEDED:
-        return _rests(trainer, active, samples, begin, end)
+        return _rests(case, trainer, active, begin, end)
     if row.phase not in (ReplicaPhase.RUNNING, ReplicaPhase.STOPPED):
         return False
-    first = _first_sample(row.replica, samples)
+    first = _first_sample(case, row.replica)
     if first is None:
         return False
     starts = [
         history.since - begun
         for history in active
-        if (begun := _first_sample(history.trainer.replica, samples)) is not None
+        if (begun := _first_sample(case, history.trainer.replica)) is not None
     ]
-    patience = PATIENCE_TIMES * max(0.0, statistics.median(starts or [0.0])) + PATIENCE_SECONDS
-    late = max(begin, end - LATE_SECONDS)
-    return end - first >= patience and _rests(trainer, active, samples, late, end)
+    usual = max(0.0, statistics.median(starts or [0.0]))
+    patience = case.value(PATIENCE_TIMES) * usual + case.value(PATIENCE_SECONDS)
+    late = max(begin, end - case.value(LATE_SECONDS))
+    return end - first >= patience and _rests(case, trainer, active, late, end)
 
 
-def _first_sample(replica: ReplicaId, samples: _Samples) -> float | None:
+def _first_sample(case: Case, replica: ReplicaId) -> float | None:
     """Return when the newest attempt of a replica was first measured."""
-    return next((each.at for each in samples.get(replica, ())), None)
+    return next((each.at for each in case.histories.get(replica, ())), None)
 
 
 def _rests(
-    trainer: ReplicaSnapshot, active: Sequence[History], samples: _Samples, since: float, until: float
+    case: Case, trainer: ReplicaSnapshot, active: Sequence[History], since: float, until: float
 ) -> bool:
     """Return whether a trainer uses little CPU time between two moments, compared with those that train.
 
@@ -149,7 +165,7 @@ def _rests(
     """
 
     def within(replica: ReplicaId) -> list[Sample]:
-        return [each for each in samples.get(replica, ()) if since <= each.at <= until]
+        return [each for each in case.histories.get(replica, ()) if since <= each.at <= until]
 
     def seconds(own: Sequence[Sample]) -> float:
         return sum((each.cpu_cores or 0.0) * each.interval_seconds for each in own)
@@ -158,4 +174,4 @@ def _rests(
     if any(each.cpu_cores is None for each in own) or not (own or trainer.row.phase.is_final):
         return False
     usual = statistics.median(seconds(within(each.trainer.replica)) for each in active)
-    return usual > 0 and seconds(own) < RESTING * usual
+    return usual > 0 and seconds(own) < case.value(RESTING) * usual

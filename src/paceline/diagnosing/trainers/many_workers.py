@@ -10,18 +10,30 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.servers import cpu_bound_servers, few_servers, saturations
 from paceline.diagnosing.servers.saturations import Saturation
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
 
-#: With fewer workers for each server it is the servers that are few.
-LEAST_PER_SERVER = 5.0
-#: So many times the workers that servers can serve: half of them wait in vain. Fit runs: 1.4 and 2.6.
-OVER_KNEE = 2.0
-#: So many times as many as servers can serve keep them at their limit: waits between trainers cost something,
-#: and so does the way to the servers and back, which is not measured. Fit runs: 0.99 of its limit at 1.4.
-ENOUGH = 1.5
+LEAST_PER_SERVER = Threshold(
+    "many-workers.least-per-server", 5.0, Unit.TIMES,
+    means="Trainers can be too many if there are at least this many for each parameter server. With fewer "
+    "trainers for each server, it is the servers that are few.",
+)  # fmt: skip
+OVER_KNEE = Threshold(
+    "many-workers.over-knee", 2.0, Unit.TIMES,
+    means="Trainers are too many if there are at least this many times the trainers that the parameter "
+    "servers can serve. At twice as many, half of them wait in vain.",
+    source="fit runs: 1.4 and 2.6",
+)  # fmt: skip
+ENOUGH = Threshold(
+    "many-workers.enough", 1.5, Unit.TIMES,
+    means="The rule advises this many times the trainers that the parameter servers can serve: they keep the "
+    "servers at their limit. Waits between trainers cost something. The way to the servers and back costs "
+    "something, too, and is not measured.",
+    source="fit runs: 0.99 of its limit at 1.4",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK301",
@@ -41,12 +53,14 @@ def too_many_workers(case: Case) -> Iterator[Hit]:
     """Trainers far above the number that evenly loaded servers, which are not small, can serve."""
     saturation = _bound(case)
     trainers = len(case.active_trainers)
-    if saturation is None or saturation.busy is None or trainers < LEAST_PER_SERVER * len(case.servers):
+    if saturation is None or saturation.busy is None:
+        return
+    if trainers < case.value(LEAST_PER_SERVER) * len(case.servers):
         return
     knee = _knee(trainers, saturation.busy, saturation.use)
     chiefs = len(case.of_role(Role.CHIEF))
-    enough = max(1, math.ceil(ENOUGH * knee) - chiefs)
-    if trainers < OVER_KNEE * knee or enough + chiefs >= trainers:
+    enough = max(1, math.ceil(case.value(ENOUGH) * knee) - chiefs)
+    if trainers < case.value(OVER_KNEE) * knee or enough + chiefs >= trainers:
         return
     alone = trainers * saturation.busy + saturation.use
     yield Hit(
@@ -74,7 +88,7 @@ def _bound(case: Case) -> Saturation | None:
     cores = saturations.of_cores(case)
     if cores is None:
         links = saturations.of_links(case)
-        return links if links and links.use >= saturations.SATURATED else None
+        return links if links and links.use >= case.value(saturations.SATURATED) else None
     return None if cpu_bound_servers.is_small(case, cores) else cores
 
 
@@ -91,5 +105,5 @@ def _knee(trainers: int, busy: float, use: float) -> float:
 def _more_servers(case: Case, found: Saturation) -> Iterator[str]:
     more = few_servers.count(case, found)
     gain = saturations.gain(case, found, more / len(case.servers))
-    if gain is not None and headrooms.matters(gain):
+    if gain is not None and headrooms.matters(gain, case):
         yield f"or spec.roles.ps.replicas: {more}, up to {gain.high:.1f} times as many examples a second"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from paceline.diagnosing import outlooks, trainings
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Evidence, Gain
 from paceline.model.measures import intervals, rates
 from paceline.model.measures.intervals import Interval
@@ -20,15 +21,28 @@ from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.words import listed
 
-#: Below that share of the others' median a trainer is a straggler: a third longer for each step lies between
-#: a job that ByteDance's What-if (OSDI 2025) calls straggling (1.1) and DLRover's slow node (2 medians).
-STRAGGLING = 0.75
-#: Rates of batches whose sizes differ by more than that part cannot be compared.
-SAME_BATCH = 0.1
-#: A shorter time that all trained together says nothing.
-LEAST_SECONDS = 5.0
-#: Fewer reports of a trainer within that time say nothing of its rate.
-LEAST_REPORTS = 2
+STRAGGLING = Threshold(
+    "paces.straggling", 0.75, Unit.SHARE,
+    means="A trainer is a straggler if its rate is below this share of the others' median. At a share of "
+    "0.75 each of its steps takes a third longer.",
+    source="it lies between a job that ByteDance's What-if (OSDI 2025) calls straggling (1.1) and DLRover's "
+    "slow node (2 medians)",
+)  # fmt: skip
+SAME_BATCH = Threshold(
+    "paces.same-batch", 0.1, Unit.SHARE,
+    means="The rate of a trainer cannot be compared with the others' if the size of its batches differs by "
+    "more than this share from the median.",
+)  # fmt: skip
+LEAST_SECONDS = Threshold(
+    "paces.least-seconds", 5.0, Unit.SECONDS,
+    means="The rates of trainers are compared if all trained together for at least this long. A shorter time "
+    "says nothing.",
+)  # fmt: skip
+LEAST_REPORTS = Threshold(
+    "paces.least-reports", 2, Unit.COUNT,
+    means="The rate of a trainer is compared if the trainer sent at least this many reports while all "
+    "trained. Fewer reports say nothing of its rate.",
+)  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,11 +95,12 @@ def paces(case: Case) -> tuple[TrainerPace, ...]:
     step_reports = by_replica(
         report for report in case.steps if report.steps is not None and report.interval_seconds
     )
+    least_reports = case.value(LEAST_REPORTS)
     reports = {trainer: step_reports.get(trainer.replica, []) for trainer in case.trainers}
     reports = {
         trainer: trainer_reports
         for trainer, trainer_reports in reports.items()
-        if len(trainer_reports) >= LEAST_REPORTS
+        if len(trainer_reports) >= least_reports
     }
     if len(reports) < 2:
         return ()
@@ -97,15 +112,15 @@ def paces(case: Case) -> tuple[TrainerPace, ...]:
     within = {
         trainer: trainer_reports
         for trainer, trainer_reports in within.items()
-        if len(trainer_reports) >= LEAST_REPORTS
+        if len(trainer_reports) >= least_reports
     }
-    if common.seconds < LEAST_SECONDS or len(within) < 2:
+    if common.seconds < case.value(LEAST_SECONDS) or len(within) < 2:
         return ()
     counted = all(
         report.examples is not None for trainer_reports in within.values() for report in trainer_reports
     )
     if counted:
-        within = _same_batch(within)
+        within = _same_batch(within, case.value(SAME_BATCH))
     unit, chief = "examples" if counted else "steps", _chief(case)
     trainer_rates = (
         (trainer, _rate(trainer_reports, unit, steady=trainer is chief))
@@ -122,11 +137,12 @@ def paces(case: Case) -> tuple[TrainerPace, ...]:
 def stragglers(case: Case) -> tuple[Straggler, ...]:
     """Return the trainers that are slower than the others."""
     known = paces(case)
+    straggling = case.value(STRAGGLING)
     made = []
     for pace in known:
         others = tuple(each for each in known if each is not pace)
         usual = statistics.median(each.per_second for each in others)
-        if usual > 0 and pace.per_second < STRAGGLING * usual:
+        if usual > 0 and pace.per_second < straggling * usual:
             made.append(Straggler(pace=pace, others=others, usual=usual))
     return tuple(made)
 
@@ -178,9 +194,14 @@ def _common(reports: Sequence[Sequence[StepReport]]) -> Interval:
 
 
 def _same_batch(
-    within: dict[ReplicaSnapshot, list[StepReport]],
+    within: dict[ReplicaSnapshot, list[StepReport]], most_difference: float
 ) -> dict[ReplicaSnapshot, list[StepReport]]:
-    """Return the trainers whose batches have the usual size, with their reports."""
+    """Return the trainers whose batches have the usual size, with their reports.
+
+    Args:
+        within: the reports of each trainer.
+        most_difference: by which share of the usual size the size of a trainer's batches may differ.
+    """
     sizes = {}
     for each, own in within.items():
         steps = sum(report.steps or 0 for report in own)
@@ -190,7 +211,7 @@ def _same_batch(
     return {
         each: own
         for each, own in within.items()
-        if each not in sizes or abs(sizes[each] - usual) <= SAME_BATCH * usual
+        if each not in sizes or abs(sizes[each] - usual) <= most_difference * usual
     }
 
 

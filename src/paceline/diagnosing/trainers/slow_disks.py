@@ -9,14 +9,18 @@ from paceline.diagnosing import headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces
 from paceline.diagnosing.trainers.paces import Straggler
 from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
 
-#: So much of the straggler's wait for input the others have at most: else storage is slow for all.
-OTHERS_WAIT = 0.5
+OTHERS_WAIT = Threshold(
+    "slow-disks.others-wait", 0.5, Unit.SHARE,
+    means="The disk of a straggler is slow if the others wait for input for at most this share of the time "
+    "that the straggler waits. Above it, storage is slow for all.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK102",
@@ -37,7 +41,7 @@ def slow_disk(case: Case) -> Iterator[Hit]:
     stragglers = tuple(
         straggler
         for straggler in paces.stragglers(case)
-        if _waits(straggler) and not _decodes(case, straggler)
+        if _waits(case, straggler) and not _decodes(case, straggler)
     )
     if not stragglers:
         return
@@ -62,14 +66,14 @@ def slow_disk(case: Case) -> Iterator[Hit]:
             f"see how fast {places} reads: dd if=FILE of=/dev/null bs=1M; iostat -x 1",
             "move the worker to another host, or its files to another disk",
         ),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
-def _waits(straggler: Straggler) -> bool:
+def _waits(case: Case, straggler: Straggler) -> bool:
     own, usual = readings.waits(straggler.trainer), _usual(straggler)
-    return own >= readings.INPUT_BOUND > usual and usual <= OTHERS_WAIT * own
+    return own >= case.value(readings.INPUT_BOUND) > usual and usual <= case.value(OTHERS_WAIT) * own
 
 
 def _decodes(case: Case, straggler: Straggler) -> bool:

@@ -13,6 +13,7 @@ from paceline.diagnosing import headrooms, needs, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.diagnosing.trainers import paces, slow_hosts
 from paceline.diagnosing.trainers.slow_hosts import HostReason
@@ -22,13 +23,23 @@ from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.words import listed
 
-#: So much more of their time than the straggler the others wait: TensorFlow's profiler calls a fifth of a
-#: step "highly" bound. Gradients of all ranks take the same way, so without a straggler all wait alike.
-WAITING = 0.2
-#: And it waits at most that part of what they do, unless something else shows why it is late.
-LITTLE = 0.5
-#: Its wait for input has to explain that part of the time that the others wait more.
-MOST_OF_IT = 0.5
+WAITING = Threshold(
+    "slow-ranks.waiting", 0.2, Unit.SHARE,
+    means="A rank makes the others wait if the others wait in all-reduce for more of their time than this "
+    "rank does, by at least this share. Gradients of all ranks take the same way, so without a straggler all "
+    "wait alike.",
+    source='TensorFlow\'s profiler calls a fifth of a step "highly" bound',
+)  # fmt: skip
+LITTLE = Threshold(
+    "slow-ranks.little", 0.5, Unit.SHARE,
+    means="A rank that makes the others wait spends at most this share of the time in all-reduce that the "
+    "others spend there. It may spend more if something else shows why it is late.",
+)  # fmt: skip
+MOST_OF_IT = Threshold(
+    "slow-ranks.most-of-it", 0.5, Unit.SHARE,
+    means="A rank is late because of its input if its longer wait for input explains at least this share of "
+    "the time that the others wait more in all-reduce.",
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK104",
@@ -71,7 +82,7 @@ def slow_rank(case: Case) -> Iterator[Hit]:
         return
     first, trainers, one = ranks[0], [rank.trainer for rank in ranks], len(ranks) == 1
     reasons = [reason for rank in ranks if (reason := _reason(case, rank)) is not None]
-    gain = _gain(ranks)
+    gain = _gain(case, ranks)
     usual = f"{first.usual:.0%} of their time in all-reduce"
     yield Hit(
         what=f"{listed(trainer.replica for trainer in trainers)} {'makes' if one else 'make'} other ranks "
@@ -88,8 +99,8 @@ def slow_rank(case: Case) -> Iterator[Hit]:
         ),
         next_steps=tuple(dict.fromkeys(reason.next_step for reason in reasons)) or _ways(case, trainers),
         changes=tuple(dict.fromkeys(change for reason in reasons for change in reason.changes)),
-        gain=gain if headrooms.matters(gain) else None,
-        severity=headrooms.severity(gain),
+        gain=gain if headrooms.matters(gain, case) else None,
+        severity=headrooms.severity(gain, case),
     )
 
 
@@ -117,9 +128,9 @@ def _rank(trainer: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> SlowRa
 
 
 def _is_late(case: Case, rank: SlowRank) -> bool:
-    if rank.usual - rank.waits < WAITING:
+    if rank.usual - rank.waits < case.value(WAITING):
         return False
-    return rank.waits <= LITTLE * rank.usual or _reason(case, rank) is not None
+    return rank.waits <= case.value(LITTLE) * rank.usual or _reason(case, rank) is not None
 
 
 def _are_full(case: Case, rank: SlowRank) -> bool:
@@ -127,10 +138,12 @@ def _are_full(case: Case, rank: SlowRank) -> bool:
 
     If a quota throttles all ranks, they wait for each other in the order in which their periods end.
     """
+    waiting = case.value(WAITING)
+    at_limit = case.value(usages.AT_LIMIT)
     return any(
-        (usages.cpu(case, each) or 0.0) >= usages.AT_LIMIT
+        (usages.cpu(case, each) or 0.0) >= at_limit
         for each in rank.others
-        if _share(each) - rank.waits >= WAITING
+        if _share(each) - rank.waits >= waiting
     )
 
 
@@ -142,7 +155,7 @@ def _waits(found: Sequence[SlowRank]) -> float:
     return sum(each.waits for each in found) / len(found)
 
 
-def _gain(found: Sequence[SlowRank]) -> Gain:
+def _gain(case: Case, found: Sequence[SlowRank]) -> Gain:
     """Return the gain if the slow ranks become as fast as the others.
 
     It is at least that of the next slowest rank as the new bottleneck, and at most that of the median rank.
@@ -150,7 +163,7 @@ def _gain(found: Sequence[SlowRank]) -> Gain:
     slow = {each.trainer.replica for each in found}
     others = [_share(each) for each in found[0].others if each.replica not in slow]
     own = _waits(found)
-    most = 1 / headrooms.MOST_TIMES
+    most = 1 / case.value(headrooms.MOST_TIMES)
     times = [1 / max(1 - max(0.0, each - own), most) for each in (min(others), found[0].usual)]
     return Gain(low=min(times), high=max(times))
 
@@ -160,17 +173,17 @@ def _reason(case: Case, rank: SlowRank) -> HostReason | None:
     own, others = rank.trainer, rank.others
     return (
         slow_hosts.fewer_cores(case, own, others)
-        or _late_input(rank)
-        or _more_computing(rank)
+        or _late_input(case, rank)
+        or _more_computing(case, rank)
         or slow_hosts.shared_cores(case, own, others)
         or slow_hosts.stolen_cores(case, own, others)
     )
 
 
-def _late_input(rank: SlowRank) -> HostReason | None:
+def _late_input(case: Case, rank: SlowRank) -> HostReason | None:
     usual = slow_hosts.median(each.input_wait_share for each in rank.others)
     waits = readings.waits(rank.trainer)
-    if usual is None or waits - usual < MOST_OF_IT * (rank.usual - rank.waits):
+    if usual is None or waits - usual < case.value(MOST_OF_IT) * (rank.usual - rank.waits):
         return None
     return HostReason(
         text=f"{rank.trainer.replica} waits for its input {waits:.0%} of the time, the others {usual:.0%}",
@@ -179,14 +192,14 @@ def _late_input(rank: SlowRank) -> HostReason | None:
     )
 
 
-def _more_computing(rank: SlowRank) -> HostReason | None:
+def _more_computing(case: Case, rank: SlowRank) -> HostReason | None:
     """Return the reason that a step costs a rank more CPU time than the others; or None.
 
     The rank does more in a step, or its cores are slower.
     """
     own = _cpu_seconds(rank.trainer)
     usual = slow_hosts.median(_cpu_seconds(each) for each in rank.others)
-    if own is None or not usual or own < slow_hosts.MORE_TIME * usual:
+    if own is None or not usual or own < case.value(slow_hosts.MORE_TIME) * usual:
         return None
     return HostReason(
         text=f"a step takes {rank.trainer.replica} {own / usual:.1f} times as much CPU time as the others",

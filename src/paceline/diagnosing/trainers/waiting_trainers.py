@@ -7,13 +7,17 @@ from collections.abc import Iterator
 from paceline.diagnosing import needs, outlooks, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.rules import Hit, rule
+from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
 from paceline.model.traces import trace_summaries
 
-#: From this share of a step on, its waiting is told of; TensorFlow's profiler calls a fifth of it "highly".
-WAITING = 0.2
+WAITING = Threshold(
+    "waiting-trainers.waiting", 0.2, Unit.SHARE,
+    means="The rule tells of trainers that wait for parameter servers for at least this share of a step.",
+    source='TensorFlow\'s profiler calls a fifth of a step "highly"',
+)  # fmt: skip
 
 TOPIC = Topic(
     code="WRK201",
@@ -31,11 +35,14 @@ def waiting_for_ps(case: Case) -> Iterator[Hit]:
     """Trainers that wait for much of their time while a server or link is busy."""
     share, seen = _share(case)
     network = outlooks.network(case)
-    if share is None or seen is None or network is None or share < WAITING or network.busiest is None:
+    if share is None or seen is None or network is None or network.busiest is None:
+        return
+    if share < case.value(WAITING):
         return
     uses = {str(each.replica): usages.cpu(case, each) or 0.0 for each in case.servers}
-    busy = tuple(name for name, use in uses.items() if use >= outlooks.BINDING_USE)
-    if not busy and max(usages.links(case).values(), default=0.0) < outlooks.BINDING_USE:
+    binding = case.value(outlooks.BINDING_USE)
+    busy = tuple(name for name, use in uses.items() if use >= binding)
+    if not busy and max(usages.links(case).values(), default=0.0) < binding:
         return
     yield Hit(
         what=f"Trainers wait for parameter servers {share:.0%} of their time.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from paceline.model.explanations.findings import Severity
@@ -141,6 +142,7 @@ class Explanation:
         causes: the causes, the most important first; empty: nothing is wrong.
         unknown: what could not be looked at, and why not.
         outlook: how the job scales; None: not known.
+        thresholds: the numbers of rules that the site has set, by the names of their thresholds.
     """
 
     job: str
@@ -148,3 +150,4 @@ class Explanation:
     causes: tuple[Cause, ...] = ()
     unknown: tuple[str, ...] = ()
     outlook: Outlook | None = None
+    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from paceline.model.explanations.conclusions import Conclusion
 from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run
@@ -37,6 +37,7 @@ class Recording:
         changes: other job files that the run went on with.
         probes: the probes that were made while it ran.
         output: the last lines of each attempt; only recordings that are saved to a file have them.
+        thresholds: the numbers of rules that the site has set, by the names of their thresholds.
     """
 
     run: Run
@@ -54,3 +55,4 @@ class Recording:
     changes: Sequence[Relay] = ()
     probes: Sequence[Probe] = ()
     output: Sequence[OutputTail] = ()
+    thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -37,16 +37,16 @@ class KnownJob(NamedTuple):
     unknown: Sequence[str] = ()
 
 
-async def look(cluster: Cluster, known: KnownJob, now: float) -> Situation:
+async def look(cluster: Cluster, job: KnownJob, now: float) -> Situation:
     """Return the situation of a job.
 
     Raises:
         ClusterError: the cluster cannot be read, for another reason than a missing right.
     """
-    resource = known.resource
+    resource = job.resource
     metadata, progress = resource["metadata"], runs.progress(resource)
     spec, wrong = _spec(resource)
-    unknown = list(known.unknown)
+    unknown = list(job.unknown)
     room = None
     if spec is not None and progress["phase"] is JobPhase.PENDING:
         with allowed(unknown, "whether it fits"):
@@ -60,8 +60,8 @@ async def look(cluster: Cluster, known: KnownJob, now: float) -> Situation:
         **{**progress, "message": progress["message"] or wrong},
         now=now,
         spec=spec,
-        replicas=known.replicas,
-        events=known.events,
+        replicas=job.replicas,
+        events=job.events,
         is_suspended=bool((resource.get("spec") or {}).get(custom_resources.SUSPEND)),
         left_alone=records.trouble(resource.get("status") or {}),
         unattended=await _unattended(cluster, resource, now, unknown),

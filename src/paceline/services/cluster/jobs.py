@@ -57,7 +57,7 @@ from paceline.services.cluster.submits import Made
 from paceline.services.cluster.trace_sites import PodTraceSite
 from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
 from paceline.services.logs import LogSelection
-from paceline.services.observing import recordings, snapshots
+from paceline.services.observing import recordings, site_thresholds, snapshots
 from paceline.sources import agents
 from paceline.specs.job_file import custom_resources
 
@@ -388,14 +388,20 @@ class ClusterJobs(LifeCycle):
 
         If it comes from the agents themselves and ``since`` is given, it covers at least the last minute.
         """
-        found = self._measured(name, whole=since is None)
-        facts = (("image", found.run.spec.image or ""),)
+        measured = self._measured(name, whole=since is None)
+        facts = (("image", measured.run.spec.image or ""),)
         recording = recordings.read(
-            found.store, found.run, at=self.clock(), facts=facts, since=since, thinned=thinned
+            measured.store,
+            measured.run,
+            at=self.clock(),
+            facts=facts,
+            since=since,
+            thinned=thinned,
+            thresholds=site_thresholds.load_thresholds(self.measurements.home),
         )
-        if found.is_scratch:
+        if measured.is_scratch:
             recording = dataclasses.replace(recording, events=[*recording.events, *self._floods(name)])
-        return dataclasses.replace(recording, run=found.named(name))
+        return dataclasses.replace(recording, run=measured.named(name))
 
     def _floods(self, name: str) -> list[JobEvent]:
         """Return the events of replicas that flood their output, which operators report but agents do not."""

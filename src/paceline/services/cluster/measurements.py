@@ -62,7 +62,7 @@ class ClusterMeasurements:
     def __init__(self, cluster: Cluster, *, store_url: str | None, home: Path) -> None:
         self._cluster = cluster
         self._store_url = store_url
-        self._home = home
+        self.home = home
         self._stack = contextlib.ExitStack()
         self._lock = threading.Lock()
         self._store: Store | None = None
@@ -128,7 +128,7 @@ class ClusterMeasurements:
         store, collector = self._scratch(whole)
         spec = custom_resources.job_spec(resource)
         run = runs.run_name(resource, scope)
-        await asyncio.to_thread(runs.keep, store, run, resource, spec, self._home, now=now)
+        await asyncio.to_thread(runs.keep, store, run, resource, spec, self.home, now=now)
         running = [
             AttemptSource.of(run, pod, sight)
             for pod in found
@@ -172,4 +172,4 @@ class ClusterMeasurements:
                 return RunFolder.of(self.kept(scope, name, resource).run)
         if resource is None:
             raise NotFound(f"there is no job {name!r}")
-        return RunFolder(runs.folder(self._home, runs.run_name(resource, scope)))
+        return RunFolder(runs.folder(self.home, runs.run_name(resource, scope)))

@@ -428,9 +428,13 @@ class Jobs(LifeCycle):
         return snapshots.read(self.store, run, now=self.clock(), lost=self.is_lost(run))
 
     def recording(self, name: str, *, since: float | None = None, thinned: bool = False) -> Recording:
-        """Return the measurements and events of a run (`services.observing.recordings`)."""
+        """Return the measurements and events of a run (`services.observing.recordings`).
+
+        Raises:
+            InvalidInput: the file of the site's thresholds is wrong.
+        """
         from paceline.services import machine_facts
-        from paceline.services.observing import recordings
+        from paceline.services.observing import recordings, site_thresholds
 
         run, facts = self.get(name), machine_facts.facts()
         return recordings.read(
@@ -441,6 +445,7 @@ class Jobs(LifeCycle):
             facts=facts,
             since=since,
             thinned=thinned,
+            thresholds=site_thresholds.load_thresholds(self.home.path),
         )
 
     def stored(self, name: str) -> Stored:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 
@@ -48,6 +48,7 @@ def read(
     facts: Sequence[tuple[str, str]] = (),
     since: float | None = None,
     thinned: bool = False,
+    thresholds: Mapping[str, float] | None = None,
 ) -> Recording:
     """Return what a store knows of a run, which does not include traces and variables.
 
@@ -61,6 +62,7 @@ def read(
             replica even if it is older; None: all.
         thinned: whether to combine the measurements of a large, long job into longer intervals, so that a
             look at it stays cheap. The last minutes of a running job are not thinned.
+        thresholds: the numbers of rules that the site has set (`site_thresholds`); None: none.
 
     Raises:
         NotFound: the run was deleted meanwhile.
@@ -92,6 +94,7 @@ def read(
         conclusion=store.conclusion(run.name) if run.phase.is_final else None,
         changes=store.relays(run.name),
         probes=store.probes(run.name),
+        thresholds=thresholds or {},
     )
 
 

@@ -270,7 +270,8 @@ def _measured(case: Case) -> MeasuredRun:
             "wait until the job trains, or see what is known of it: paceline describe NAME",
         )
     # If trainers do not wait for input, it delivers as much as they ask for, and more if they asked for more.
-    brings = None if readings.find(case) is None else steps / len(trainers)
+    waiting = readings.find(case, case.value(readings.INPUT_BOUND))
+    brings = None if waiting is None else steps / len(trainers)
     return MeasuredRun(
         layout=_layout(
             case.spec,

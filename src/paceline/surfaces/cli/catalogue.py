@@ -37,6 +37,7 @@ VERBS = {
         Verb("suggest", "Look", "Say how past runs of a model would lay a job out."),
         Verb("experiment", "Look", "Compare variants of a job, run in turn."),
         Verb("explain", "Look", "Say what the code of a finding or cause is about."),
+        Verb("thresholds", "Look", "List the numbers that rules compare with; a site sets them."),
         Verb("trace", "Look", "Trace a few steps: bytes and time by variable and PS."),
         Verb("logs", "Look", "Print or follow the output of replicas."),
         Verb("wait", "Look", "Wait until jobs run, are found slow, or have ended."),

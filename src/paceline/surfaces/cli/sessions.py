@@ -31,7 +31,18 @@ if TYPE_CHECKING:
 
 
 #: Verbs that work the same wherever the jobs are.
-_NOT_ABOUT_JOBS = ("demo", "explain", "init", "lint", "render", "convert", "schema", "completion", "version")
+_NOT_ABOUT_JOBS = (
+    "demo",
+    "explain",
+    "init",
+    "lint",
+    "render",
+    "convert",
+    "schema",
+    "completion",
+    "thresholds",
+    "version",
+)
 #: A line of a job file as shown in an error, and the caret below it.
 _EXCERPT = re.compile(r"\s*\d* \| ")
 

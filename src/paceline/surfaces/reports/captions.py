@@ -126,9 +126,9 @@ def traffic(found: StepTraffic) -> str:
     return f"{variable} on {server} has {share} of what a step moves, {how}."
 
 
-def split(found: Splits) -> str:
+def split(splits: Splits) -> str:
     """Return a sentence about the parts of a step's time, on average over all traced trainers."""
-    shares = found.shares
+    shares = splits.shares
     parts = [
         f"pull {texts.share(shares.pull)}",
         f"compute {texts.share(shares.compute)}",
@@ -136,10 +136,10 @@ def split(found: Splits) -> str:
     ]
     if shares.input_wait is not None:
         parts.append(f"wait for input {texts.share(shares.input_wait)}")
-    count = len(found.rows) + found.left_out
+    count = len(splits.rows) + splits.left_out
     sentence = f"Of a traced step, on average over {count} trainer{'s' * (count > 1)}: {', '.join(parts)}"
-    if found.left_out:
-        sentence += f". Shown are the {len(found.rows)} with the longest steps"
+    if splits.left_out:
+        sentence += f". Shown are the {len(splits.rows)} with the longest steps"
     return sentence + "."
 
 

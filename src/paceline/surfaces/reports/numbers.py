@@ -9,15 +9,15 @@ from paceline.surfaces import documents
 from paceline.surfaces.reports import evidence
 
 
-def document(found: evidence.ReportEvidence) -> dict[str, Any]:
+def document(measured: evidence.ReportEvidence) -> dict[str, Any]:
     """Return the summary of a run as a document."""
-    summary = found.summary
-    run = found.recording.run
+    summary = measured.summary
+    run = measured.recording.run
     values = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
     interval = values.pop("interval")
     body = {
         **{name: documents.plain(value) for name, value in values.items()},
-        "best_auc": found.best_auc,
+        "best_auc": measured.best_auc,
         "submitted_at": documents.instant(run.submitted_at),
         "started_at": documents.instant(run.started_at),
         "finished_at": documents.instant(run.finished_at),
@@ -29,6 +29,6 @@ def document(found: evidence.ReportEvidence) -> dict[str, Any]:
             }
             for one in summary.imbalances
         ],
-        "machine": dict(found.recording.facts),
+        "machine": dict(measured.recording.facts),
     }
     return documents.document("Summary", body)

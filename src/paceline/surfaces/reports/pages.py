@@ -20,10 +20,10 @@ MAX_ROWS = 24
 MAX_EVENTS = 200
 
 
-def page(found: evidence.ReportEvidence) -> str:
+def page(measured: evidence.ReportEvidence) -> str:
     """Return the whole page as a single HTML file without scripts that loads no other files."""
-    recording, summary = found.recording, found.summary
-    drawn, missing = _plots(found)
+    recording, summary = measured.recording, measured.summary
+    drawn, missing = _plots(measured)
     events = scripts.others(recording.events)
     rows = _sorted(summary.replicas)
     return templates.rendered(
@@ -35,8 +35,8 @@ def page(found: evidence.ReportEvidence) -> str:
         message=summary.message,
         submitted=texts.moment(recording.run.submitted_at),
         started=texts.moment(recording.run.started_at) if recording.run.started_at is not None else None,
-        tiles=_tiles(found),
-        why=whys.why(recording, found.explanation) if found.explanation else None,
+        tiles=_tiles(measured),
+        why=whys.why(recording, measured.explanation) if measured.explanation else None,
         plots=drawn,
         missing=missing,
         probed=elasticities.picture(recording.probes),
@@ -44,7 +44,7 @@ def page(found: evidence.ReportEvidence) -> str:
         headers=[(header, header in _LEFT) for header, _ in _columns(rows)],
         rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],
         more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],
-        logs=found.logs,
+        logs=measured.logs,
         seen=scripts.seen(recording.run.spec, recording.replicas, recording.events),
         changed=scripts.changed(recording.run.spec, recording.events),
         events=_events(events, recording.run.started_at)[:MAX_EVENTS],
@@ -52,7 +52,7 @@ def page(found: evidence.ReportEvidence) -> str:
         facts=recording.facts,
         source=recording.run.source,
         directory=recording.run.directory,
-        command=_command(found),
+        command=_command(measured),
         made=texts.moment(recording.at),
     )
 

@@ -33,10 +33,13 @@ def explanation(found: Explanation, *, diffs: Diffs, say: Callable[[str], str], 
     for number, cause in enumerate(found.causes, start=1):
         parts += [Text(), *page.cause(number, cause)]
     if found.outlook is not None:
-        parts += [Text(), *page.outlook(answers.prospect(found.outlook))]
+        parts += [Text(), *page.outlook(answers.prospect(found.outlook, found.thresholds))]
     unknown = [page.filled("unknown", (each, "yellow"), indent=_SECTION_INDENT) for each in found.unknown]
     if unknown:
         parts += [Text(), *unknown]
+    site = answers.site(found)
+    if site:
+        parts += [Text(), page.filled("site", (site, "dim"), indent=_SECTION_INDENT)]
     return Text("\n").join(parts)
 
 

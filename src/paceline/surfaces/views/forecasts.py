@@ -29,33 +29,33 @@ COSTS = {
 }
 
 
-def page(found: Forecast, *, width: int | None) -> RenderableType:
+def page(forecast: Forecast, *, width: int | None) -> RenderableType:
     """Return the measured and the predicted speed, with binding limits, costs and assumptions."""
     columns = (
         Column(header="", cells=("examples/s", "of now", "binds", "core-hours, 1M examples")),
         Column(
             header="now, measured",
             cells=(
-                f"{found.examples_per_second:,.0f}",
+                f"{forecast.examples_per_second:,.0f}",
                 "",
-                _binds(found.now),
-                _cost(found.core_hours),
+                _binds(forecast.now),
+                _cost(forecast.core_hours),
             ),
         ),
         Column(
             header="then, computed",
             cells=(
-                f"{found.then_examples_per_second:,.0f}",
-                f"{found.times:.2f} times ({found.low:.2f} to {found.high:.2f})",
-                _binds(found.then),
-                _cost(found.then_core_hours),
+                f"{forecast.then_examples_per_second:,.0f}",
+                f"{forecast.times:.2f} times ({forecast.low:.2f} to {forecast.high:.2f})",
+                _binds(forecast.then),
+                _cost(forecast.then_core_hours),
             ),
         ),
     )
     table = tables.fit(columns, width).text
     notes = [f"The interval has {CONFIDENCE:.0%} of what is likely."]
-    if found.untold:
-        words = ", ".join(COSTS[name] for name in found.untold)
+    if forecast.untold:
+        words = ", ".join(COSTS[name] for name in forecast.untold)
         notes.append(f"Assumed, as this run does not tell it: {words}.")
     lines = [line for note in notes for line in cells.lines(note, width)]
     return Group(table, Text(), *map(Text, lines))
@@ -108,28 +108,32 @@ def _moves(number: int, found: Round) -> Iterator[tuple[str, str, str, str]]:
         yield (str(number), move.text, *brings) if place == 0 else ("", move.text, "", "")
 
 
-def sweep(values: Sequence[str], found: Sequence[Forecast], *, width: int | None) -> RenderableType:
+def sweep(values: Sequence[str], sweep_forecasts: Sequence[Forecast], *, width: int | None) -> RenderableType:
     """Return a row for each value of a field, with a mark at the knee."""
-    knee = forecasts.knee(found)
+    knee = forecasts.knee(sweep_forecasts)
     columns = (
         Column(header="value", cells=values, right=True),
         Column(
             header="examples/s",
-            cells=[f"{forecast.then_examples_per_second:,.0f}" for forecast in found],
+            cells=[f"{forecast.then_examples_per_second:,.0f}" for forecast in sweep_forecasts],
             right=True,
         ),
         Column(
             header="of now",
-            cells=[cells.interval(forecast.times, forecast.low, forecast.high) for forecast in found],
+            cells=[
+                cells.interval(forecast.times, forecast.low, forecast.high) for forecast in sweep_forecasts
+            ],
         ),
         Column(
             header="core-h, 1M",
-            cells=[_cost(forecast.then_core_hours) for forecast in found],
+            cells=[_cost(forecast.then_core_hours) for forecast in sweep_forecasts],
             right=True,
             drop=1,
         ),
-        Column(header="binds", cells=[_binds(forecast.then) for forecast in found], shrink_to=12),
-        Column(header="", cells=["<- knee" if place == knee else "" for place in range(len(found))]),
+        Column(header="binds", cells=[_binds(forecast.then) for forecast in sweep_forecasts], shrink_to=12),
+        Column(
+            header="", cells=["<- knee" if place == knee else "" for place in range(len(sweep_forecasts))]
+        ),
     )
     note = Text(f"Beyond the knee nothing is {forecasts.WORTH:g} times as fast.")
     return Group(tables.fit(columns, width).text, Text(), note)

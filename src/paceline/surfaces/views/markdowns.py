@@ -29,6 +29,8 @@ def _lines(answer: Answer) -> Iterator[str]:
         yield from (f"- {_plain(each)}" for each in answer.unknown)
     if answer.outlook is not None:
         yield from _outlook(answer.outlook)
+    if answer.site:
+        yield from ("", _plain(answer.site[:1].upper() + answer.site[1:]) + ".")
 
 
 def _reason(reason: AnswerReason) -> Iterator[str]:

@@ -14,23 +14,23 @@ _INDENT = 11
 _NAMED = 4
 
 
-def page(job: str, found: Suggestion, *, diffs: Diffs, width: int | None) -> Text:
+def page(job: str, suggestion: Suggestion, *, diffs: Diffs, width: int | None) -> Text:
     """Return the suggestion from past runs, and regressions among them."""
     paragraphs = Paragraphs(width)
-    parts = [paragraphs.filled("", (f"{job}: {_lead(found)}", "bold"), indent=0)]
-    best = found.best
+    parts = [paragraphs.filled("", (f"{job}: {_lead(suggestion)}", "bold"), indent=0)]
+    best = suggestion.best
     if best is not None:
         parts += [
             Text(),
             paragraphs.filled("best", (f"{best.name}: {_numbers(best)}", ""), indent=_INDENT),
-            *paragraphs.diff("change", diffs.rows(found.changes), indent=_INDENT),
+            *paragraphs.diff("change", diffs.rows(suggestion.changes), indent=_INDENT),
         ]
-        others = [each for each in found.runs if each is not best]
+        others = [each for each in suggestion.runs if each is not best]
         if others:
             said = "; ".join(f"{each.name} {each.examples_per_second:,.0f}" for each in others[:_NAMED])
             more = f"; and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
             parts.append(paragraphs.filled("rests on", (f"{said}{more}", "dim"), indent=_INDENT))
-    for each in found.regressions:
+    for each in suggestion.regressions:
         text = (
             f"{each.run.name} has {each.times:.2f} times ({each.low:.2f} to {each.high:.2f}) the "
             f"{each.measure} of {', '.join(each.before[:_NAMED])}, whose settings are the same: "

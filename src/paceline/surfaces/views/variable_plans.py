@@ -14,12 +14,12 @@ from paceline.services.variable_plans import Alternative
 from paceline.surfaces.views import cells, tables
 
 
-def alternatives(found: Sequence[Alternative], *, width: int | None) -> RenderableType:
+def alternatives(plans_tried: Sequence[Alternative], *, width: int | None) -> RenderableType:
     """Return a row for each alternative: bytes and traffic of the fullest server, and the imbalances."""
-    plans = [one.plan for one in found]
+    plans = [one.plan for one in plans_tried]
     table = tables.fit(
         [
-            tables.Column(header="PLAN", cells=[one.name for one in found]),
+            tables.Column(header="PLAN", cells=[one.name for one in plans_tried]),
             tables.Column(header="SHARDS", cells=[_shards(plan) for plan in plans], right=True, drop=1),
             tables.Column(header="MAX BYTES", cells=[_most_bytes(plan) for plan in plans], right=True),
             tables.Column(
@@ -38,8 +38,10 @@ def alternatives(found: Sequence[Alternative], *, width: int | None) -> Renderab
         ],
         width,
     ).text
-    notes = [Text(f"{one.name}: {cells.clean(one.missing)}", style="yellow") for one in found if one.missing]
-    unmeasured = any(one.plan is not None and one.plan.step_bytes() is None for one in found)
+    notes = [
+        Text(f"{one.name}: {cells.clean(one.missing)}", style="yellow") for one in plans_tried if one.missing
+    ]
+    unmeasured = any(one.plan is not None and one.plan.step_bytes() is None for one in plans_tried)
     return Group(table, *notes, *([Text(cells.FOOTNOTE, style="dim")] if notes or unmeasured else []))
 
 

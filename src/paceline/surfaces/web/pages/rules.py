@@ -51,7 +51,9 @@ def show_rule(request: Request, _asked: Known, code: str) -> HTMLResponse:
         entry=entry,
         needs=rule.needs if rule else (),
         effects=[catalogues.topic(name) for name in rule.explains] if rule else (),
-        thresholds=tuple(cause_pages.thresholds(rule)) if rule else (),
+        thresholds=[(each, cause_pages.number(each.default)) for each in catalogues.thresholds(rule)]
+        if rule
+        else (),
     )
 
 

@@ -65,7 +65,7 @@ def list_jobs(
     return listed(asked, wanted)
 
 
-def listed(asked: CallerRequest, wanted: schemas.RunListQuery) -> dict[str, Any]:
+def listed(asked: CallerRequest, asked_for: schemas.RunListQuery) -> dict[str, Any]:
     """Return a page of the jobs.
 
     Raises:
@@ -73,17 +73,17 @@ def listed(asked: CallerRequest, wanted: schemas.RunListQuery) -> dict[str, Any]
     """
     try:
         query = RunQuery(
-            phases=tuple(wanted.phase) or None,
-            search=wanted.search,
-            model=wanted.model,
-            finding=wanted.finding.upper(),
-            selector=Selector(tuple(_requirements(wanted.label))),
-            since=wanted.since,
-            until=wanted.until,
-            order=wanted.sort,
-            descending=wanted.descending,
-            limit=wanted.limit,
-            after=None if wanted.after is None else Cursor.parse(wanted.after),
+            phases=tuple(asked_for.phase) or None,
+            search=asked_for.search,
+            model=asked_for.model,
+            finding=asked_for.finding.upper(),
+            selector=Selector(tuple(_requirements(asked_for.label))),
+            since=asked_for.since,
+            until=asked_for.until,
+            order=asked_for.sort,
+            descending=asked_for.descending,
+            limit=asked_for.limit,
+            after=None if asked_for.after is None else Cursor.parse(asked_for.after),
         )
     except ValueError as error:
         raise InvalidInput(str(error)) from error

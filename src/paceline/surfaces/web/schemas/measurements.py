@@ -234,7 +234,11 @@ class Outlook(Schema):
 
 
 class Explanation(Document):
-    """Why a job is where it is, and why it is as fast as it is; what ``paceline why -o json`` prints."""
+    """Why a job is where it is, and why it is as fast as it is; what ``paceline why -o json`` prints.
+
+    Attributes:
+        thresholds: the numbers of rules that the site has set, by name.
+    """
 
     kind: Literal["Explanation"] = "Explanation"
     job: str
@@ -242,3 +246,4 @@ class Explanation(Document):
     causes: list[Cause]
     unknown: list[str]
     outlook: Outlook | None
+    thresholds: dict[str, float]
