@@ -14,7 +14,8 @@ from paceline.stores import recordings
 
 Paceline = Callable[..., Result]
 RECORDING = (
-    Path(__file__).parents[2] / "benchmarks/diagnosis/recordings/ps-cpu-bound.gross.deepfm-large-plain-4.parquet"
+    Path(__file__).parents[2]
+    / "benchmarks/diagnosis/recordings/ps-cpu-bound.gross.deepfm-large-plain-4.parquet"
 )
 SET = "apiVersion: paceline.dev/v1alpha1\nkind: Thresholds\nspec: {links.full: 0.75}\n"
 

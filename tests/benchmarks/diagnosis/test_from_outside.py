@@ -31,19 +31,19 @@ LABELS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _has_run_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take the runs, of a minute or less, for ones that began long ago."""
-    monkeypatch.setattr(
-        silences, "STARTED_SECONDS", dataclasses.replace(silences.STARTED_SECONDS, default=0.0)
-    )
+LONG_AGO = {silences.STARTED_SECONDS.name: 0.001}
 
 
 def unseen(recording: Recording) -> Recording:
-    """Return the recording as if nothing had been seen in its scripts."""
+    """Return the recording as if nothing had been seen in its scripts.
+
+    The runs, of a minute or less, are taken for ones that began long ago.
+    """
     spec = dataclasses.replace(recording.run.spec, training=None)
     run = dataclasses.replace(recording.run, spec=spec)
-    return dataclasses.replace(recording, run=run, steps=(), traces=(), plan=None, conclusion=None)
+    return dataclasses.replace(
+        recording, run=run, steps=(), traces=(), plan=None, conclusion=None, thresholds=LONG_AGO
+    )
 
 
 @pytest.mark.parametrize("label", LABELS, ids=lambda label: label.name)

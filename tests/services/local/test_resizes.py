@@ -142,8 +142,9 @@ def stopped(run: Run, replica: ReplicaId, attempt: int = 1) -> bool:
     for child in process.children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # A shell's short command is over.
             children.add(child.status())
-    # What has ended waits for its parent, which stands still.
-    return children - {psutil.STATUS_ZOMBIE} == {psutil.STATUS_STOPPED}
+    # What has ended waits for its parent, which stands still. A shell waits in the kernel for a fork that was
+    # stopped before it executed its command (vfork(2)): both stand still.
+    return children - {psutil.STATUS_ZOMBIE, psutil.STATUS_DISK_SLEEP} == {psutil.STATUS_STOPPED}
 
 
 def test_a_replica_that_stands_still_ends_when_it_is_asked_to(api: jobs.Jobs, submit: Submit) -> None:

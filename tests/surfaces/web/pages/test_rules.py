@@ -27,8 +27,8 @@ def test_every_code_has_a_page(client: TestClient) -> None:
 
 def test_the_page_of_a_cause_has_its_thresholds(client: TestClient) -> None:
     page = client.get("/rules/hot-ps").text
-    assert "RESTING" in page
-    assert "0.25" in page
+    assert "<code>hot-servers.resting</code>" in page
+    assert "<td>0.25</td>" in page
 
 
 def test_a_code_that_is_none(client: TestClient) -> None:
