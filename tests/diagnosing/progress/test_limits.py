@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,8 +20,10 @@ from paceline.model.explanations.causes import Explanation
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Host
 from paceline.model.measures.recordings import Recording
+from paceline.stores import recordings
 from paceline.surfaces.views import first_sights
 
+CORPUS = Path(__file__).parents[3] / "benchmarks/diagnosis/recordings"
 FULL, WAITING = {"cpu_cores": 0.92, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}
 BUSY = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
 LOADS = {"ps-0": FULL, "ps-1": FULL, "worker-0": WAITING, "worker-1": WAITING}
@@ -81,6 +84,15 @@ def test_a_full_link_is_a_limit_too() -> None:
     (cause,) = found(at_limit, recording)
     assert cause.subjects == ("ps-0", "a")
     assert cause.evidence[0].text == "the link of a, where ps-0 is, is used to 90%"
+
+
+def test_a_full_link_that_another_rule_names_is_said_once_and_as_a_warning() -> None:
+    recording = recordings.read(CORPUS / "worker-link-one.medium.deepfm-small-trio-4.parquet")
+    assert found(at_limit, recording)
+    causes, _ = judged(Case.of(recording))
+    severities = {cause.name: cause.severity for cause in causes}
+    assert severities["worker-link"] is Severity.WARNING
+    assert "at-limit" not in severities
 
 
 def test_a_trainer_for_which_all_others_wait_in_each_step_is_one() -> None:

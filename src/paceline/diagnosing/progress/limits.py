@@ -6,6 +6,7 @@ diagnosis ends with `uncovered`.
 
 from __future__ import annotations
 
+import dataclasses
 import statistics
 from collections.abc import Iterator, Sequence
 
@@ -39,6 +40,9 @@ SAME_RATE = Threshold(
     means="The trainers make steps at the same rate if the slowest trainer is behind the fastest one by at "
     "most this share of the fastest rate. Trainers that make as many steps wait for each other.",
 )  # fmt: skip
+
+#: The causes that name a full link.
+_OF_LINKS = frozenset(("ps-network-bound", "shared-link", "worker-link"))
 
 TOPIC = Topic(
     code="PRG011",
@@ -95,10 +99,17 @@ def _binding(case: Case) -> Iterator[Hit]:
 def uncovered(found: Sequence[Cause]) -> list[Cause]:
     """Return the causes without those that only name a bottleneck which another cause explains.
 
-    A cause of severity INFO explains nothing. A bottleneck found by a probe takes precedence over one that
+    A cause of severity INFO explains nothing, but if it names the full link that trainers wait for, it says
+    more than this rule: it is a warning then. A bottleneck found by a probe takes precedence over one that
     was only measured.
     """
-    left = list(found)
+    bottlenecks = {subject for cause in found if cause.name == TOPIC.name for subject in cause.subjects}
+    left = [
+        dataclasses.replace(cause, severity=Severity.WARNING)
+        if cause.name in _OF_LINKS and bottlenecks.intersection(cause.subjects)
+        else cause
+        for cause in found
+    ]
     for name in (bound_parts.TOPIC.name, TOPIC.name):
         explained = {
             subject
