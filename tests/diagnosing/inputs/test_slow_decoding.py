@@ -48,6 +48,8 @@ def test_loaders_of_pytorch_have_ways_of_their_own() -> None:
 def test_at_most_four_times_the_cores_are_proposed() -> None:
     (cause,) = found(slow_decoding, _recording(0.9, roles=CPU))
     assert cause.changes[0].value == 4.0
+    assert cause.gain is not None
+    assert cause.gain.high <= 4.0
 
 
 def test_cores_that_the_job_file_does_not_give_are_not_changed() -> None:

@@ -79,6 +79,22 @@ def test_of_servers_with_room_the_one_with_the_most_slots_is_named() -> None:
     assert cause.what == "50% of the memory of ps-1 are slots of the optimizer: 16.0 GiB."
 
 
+def test_the_table_is_one_of_the_server_that_is_named() -> None:
+    tables = [
+        Variable(name=name, shape=(rows * MIB, 16), sparse=True, slots=2)
+        for name, rows in (("large", 64), ("near", 8))
+    ]
+    whole = RowPartitioning(strategy=CutStrategy.FIXED, shards=1)
+    known = plan(tuple(tables), servers=2, cut=whole, rule=PlacementRule.ROUND_ROBIN)
+    servers = {
+        "ps-0": SERVER | {"memory_bytes": 16_384 * MIB, "memory_limit_bytes": 65_536 * MIB},
+        "ps-1": SERVER | {"memory_bytes": 1_900 * MIB, "memory_limit_bytes": 2_048 * MIB},
+    }
+    (cause,) = found(slots_memory, cases.recording({**servers, "worker-0": WORKER}, plan=known))
+    assert cause.subjects == ("ps-1", "near")
+    assert "of near there are 1.0 GiB of slots" in cause.evidence[1].text
+
+
 @pytest.mark.parametrize(
     ("server", "slots"),
     [

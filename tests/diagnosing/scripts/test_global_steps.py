@@ -15,9 +15,9 @@ REST = {"cpu_cores": 0.1, "cpu_limit_cores": 1.0}
 LOADS = {"ps-0": BUSY, "ps-1": REST, "ps-2": REST, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}
 
 
-def placed(device: str, first: int = 1000) -> Recording:
+def placed(device: str, first: int = 1000, **loads: dict[str, float]) -> Recording:
     moved = {("ps-0", "a"): first, ("ps-1", "b"): 1000, ("ps-2", "c"): 1000}
-    recording = cases.recording(LOADS, traces=(trace(moved, pushed=moved),))
+    recording = cases.recording(LOADS | loads, traces=(trace(moved, pushed=moved),))
     return cases.asking(recording, {"worker-0": {"global_step_device": device}})
 
 
@@ -36,3 +36,9 @@ def test_the_server_with_the_global_step_is_named(device: str) -> None:
 )
 def test_nothing_else_is(recording: Recording) -> None:
     assert found(global_step_server, recording) == ()
+
+
+def test_a_server_that_was_not_measured_is_not_said_to_rest() -> None:
+    unmeasured = {"ps-1": {"memory_bytes": 1 << 20}}
+    (cause,) = found(global_step_server, placed("/job:ps/task:0", **unmeasured))
+    assert '"/job:ps/task:2"' in cause.next_steps[0]

@@ -38,6 +38,11 @@ def test_seen_only_from_outside_it_is_a_warning_that_says_what_to_look_at() -> N
     assert cause.gain is None
 
 
+def test_a_server_that_was_not_measured_does_not_rest() -> None:
+    (cause,) = found(hot_ps, from_outside(LOADS | {"ps-2": {"cpu_limit_cores": 1.0}}))
+    assert cause.what == "ps-1 is at its limit while ps-0 rests: the variables on ps-1 are what to look at."
+
+
 def test_of_a_job_that_may_still_begin_it_is_a_remark() -> None:
     (cause,) = found(hot_ps, from_outside(LOADS, seconds=60))
     assert cause.severity is Severity.INFO

@@ -52,15 +52,21 @@ class InputBoundJob:
     evidence: Evidence
 
 
-def find(case: Case, least: float) -> InputBoundJob | None:
-    """Return the trainers that wait for input; None: most wait less than ``least``, or it is not measured."""
+def find(case: Case, least: float, *, most_times: Threshold = headrooms.MOST_TIMES) -> InputBoundJob | None:
+    """Return the trainers that wait for input; None: most wait less than ``least``, or it is not measured.
+
+    Args:
+        case: the measurements.
+        least: the least share of the time that trainers wait.
+        most_times: no more than this many times the speed is promised.
+    """
     known = [each for each in case.trainers if each.input_wait_share is not None]
     bound = tuple(each for each in known if waits(each) >= least)
     if not bound or 2 * len(bound) <= len(known):
         return None
     share = min(1.0, mean(bound, lambda each: each.input_wait_share) or 0.0)
     told = f"{len(bound)} of {len(known)} trainers wait" if len(bound) < len(known) else "trainers wait"
-    times = 1 / max(1 - share, 1 / case.value(headrooms.MOST_TIMES))
+    times = 1 / max(1 - share, 1 / case.value(most_times))
     return InputBoundJob(
         trainers=bound,
         share=share,

@@ -19,9 +19,8 @@ from paceline.model.roles import Role
 
 MOST_TIMES = Threshold(
     "slow-decoding.most-times", 4.0, Unit.TIMES,
-    means="The rule asks for no more than this many times the present cores. Cheaper decoding is the better "
-    "way beyond that. Where decoding takes much of cores that are at their limit, the rule also promises no "
-    "more than this many times the present speed.",
+    means="The rule asks for no more than this many times the present cores, and promises no more than this "
+    "many times the present speed. Cheaper decoding is the better way beyond that.",
     above=1.0,
 )  # fmt: skip
 
@@ -43,7 +42,7 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_decoding(case: Case) -> Iterator[Hit]:
     """Most trainers wait for input while their cores are busy, or decoding takes most of their cores."""
-    reading = readings.find(case, case.value(readings.DECODING))
+    reading = readings.find(case, case.value(readings.DECODING), most_times=MOST_TIMES)
     decoding = readings.most(case, reading, decode=True) if reading else []
     if reading is not None and between_steps.most(case, reading, BetweenStepsActivity.COMPUTING):
         return  # One thread of the script makes the batches, so more cores do not help: see `python_inputs`.

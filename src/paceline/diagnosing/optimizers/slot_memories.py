@@ -16,7 +16,7 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.variables.variable_plans import Plan
-from paceline.model.variables.variables import Variable
+from paceline.model.variables.variables import Shard, Variable
 
 LEAST_SHARE = Threshold(
     "slot-memories.least-share", 0.5, Unit.SHARE,
@@ -83,7 +83,7 @@ def slots_memory(case: Case) -> Iterator[Hit]:
     near = [server for server in filled if server.is_near]
     reported = near or filled
     worst = max(reported, key=lambda each: each.memory / each.limit if near and each.limit else each.slots)
-    table = max(plan.variables, key=_slot_bytes)
+    table = max(plan.on(worst.server.replica.index), key=_slot_bytes).variable
     name = str(worst.server.replica)
     of = "" if worst.limit is None else f", of a limit of {quantities.format_bytes(worst.limit)}"
     yield Hit(
@@ -96,8 +96,8 @@ def slots_memory(case: Case) -> Iterator[Hit]:
                 sources=(case.source("memory_bytes", (worst.server,)),),
             ),
             Evidence(
-                text=f"of {table.name} there are {quantities.format_bytes(_slot_bytes(table))} of slots, "
-                f"{table.slots} for each value",
+                text=f"of {table.name} there are {quantities.format_bytes(_whole_slot_bytes(table))} of "
+                f"slots, {table.slots} for each value",
                 sources=(EvidenceSource(what="variables", field="slots", count=1),),
             ),
         ),
@@ -112,14 +112,18 @@ def _filled(case: Case, plan: Plan | None) -> Iterator[_Filled]:
     for each in case.servers:
         role = case.role(each)
         shards = plan.on(each.replica.index) if plan else ()
-        slots = sum(shard.rows * shard.variable.row_bytes * shard.variable.slots for shard in shards)
+        slots = sum(map(_slot_bytes, shards))
         if each.memory_bytes and slots >= least * each.memory_bytes:
             limit = each.memory_limit_bytes or each.row.memory_bytes or (role.memory_bytes if role else None)
             is_near = limit is not None and each.memory_bytes >= near * limit
             yield _Filled(server=each, slots=slots, memory=each.memory_bytes, limit=limit, is_near=is_near)
 
 
-def _slot_bytes(variable: Variable) -> int:
+def _slot_bytes(shard: Shard) -> int:
+    return shard.rows * shard.variable.row_bytes * shard.variable.slots
+
+
+def _whole_slot_bytes(variable: Variable) -> int:
     return variable.rows * variable.row_bytes * variable.slots
 
 

@@ -166,7 +166,10 @@ TOPIC = Topic(
 def hot_ps(case: Case) -> Iterator[Hit]:
     """A parameter server with a load far above the mean."""
     hot = find(case)
-    if hot is None or (not hot.matters and (usages.busy(case, hot.server) or 1.0) < case.value(RESTING)):
+    if hot is None:
+        return
+    use = usages.busy(case, hot.server)
+    if not hot.matters and use is not None and use < case.value(RESTING):
         return
     yield Hit(
         what=_what(case, hot),
@@ -181,8 +184,10 @@ def hot_ps(case: Case) -> Iterator[Hit]:
 def _rests(case: Case, server: ReplicaSnapshot, *, beside: ReplicaSnapshot) -> bool:
     """Return whether a server rests, relative to its limit, or without a limit relative to the hot server."""
     if is_unbounded(case, server):
-        return (server.cpu_cores or 0.0) < case.value(RESTING) * (beside.cpu_cores or 0.0)
-    return (usages.cpu(case, server) or 0.0) < case.value(RESTING)
+        use, whole = server.cpu_cores, beside.cpu_cores or 0.0
+    else:
+        use, whole = usages.cpu(case, server), 1.0
+    return use is not None and use < case.value(RESTING) * whole
 
 
 def _what(case: Case, hot: Hot) -> str:

@@ -64,14 +64,12 @@ class SlowRank:
         others: the other ranks.
         waits: the share of its time that the slow rank spends in all-reduce.
         usual: the median share of the other ranks.
-        least: the smallest share of the other ranks.
     """
 
     trainer: ReplicaSnapshot
     others: tuple[ReplicaSnapshot, ...]
     waits: float
     usual: float
-    least: float
 
 
 @rule(TOPIC, needs=(needs.STEPS, needs.ALL_REDUCE), explains=("compute-bound",))
@@ -118,13 +116,10 @@ def slow_ranks(case: Case) -> tuple[SlowRank, ...]:
 
 def _rank(trainer: ReplicaSnapshot, others: Sequence[ReplicaSnapshot]) -> SlowRank | None:
     """Return a rank compared with the others; None: there are no others."""
-    shares = [_share(other) for other in others]
-    usual = slow_hosts.median(shares)
+    usual = slow_hosts.median([_share(other) for other in others])
     if usual is None:
         return None
-    return SlowRank(
-        trainer=trainer, others=tuple(others), waits=_share(trainer), usual=usual, least=min(shares)
-    )
+    return SlowRank(trainer=trainer, others=tuple(others), waits=_share(trainer), usual=usual)
 
 
 def _is_late(case: Case, rank: SlowRank) -> bool:
