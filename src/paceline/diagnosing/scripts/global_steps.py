@@ -46,8 +46,7 @@ def global_step_server(case: Case) -> Iterator[Hit]:
     if not facts or not steps:
         return
     name = str(hot.server.replica)
-    measured = [server for server in hot.others if server.cpu_cores is not None]
-    resting = min(measured or hot.others, key=lambda server: server.cpu_cores or 0.0)
+    resting = min(hot.others, key=lambda server: server.cpu_cores or 0.0)
     yield Hit(
         what=f"{name} is the busiest PS, has the global step, and no variable explains its load.",
         subjects=(name,),

@@ -184,10 +184,8 @@ def hot_ps(case: Case) -> Iterator[Hit]:
 def _rests(case: Case, server: ReplicaSnapshot, *, beside: ReplicaSnapshot) -> bool:
     """Return whether a server rests, relative to its limit, or without a limit relative to the hot server."""
     if is_unbounded(case, server):
-        use, whole = server.cpu_cores, beside.cpu_cores or 0.0
-    else:
-        use, whole = usages.cpu(case, server), 1.0
-    return use is not None and use < case.value(RESTING) * whole
+        return (server.cpu_cores or 0.0) < case.value(RESTING) * (beside.cpu_cores or 0.0)
+    return (usages.cpu(case, server) or 0.0) < case.value(RESTING)
 
 
 def _what(case: Case, hot: Hot) -> str:
