@@ -8,7 +8,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
@@ -372,6 +372,14 @@ class LifeCycle(abc.ABC):
             since: Unix seconds. The latest step report of each replica is included even if it is older.
             thinned: combine the measurements of a large job into longer intervals (`recordings.read`).
         """
+
+    def thresholds(self) -> Mapping[str, float]:
+        """Return the thresholds of rules that the site has set, by name (`observing.site_thresholds`).
+
+        Raises:
+            InvalidInput: the site's file is wrong.
+        """
+        return {}
 
     @abc.abstractmethod
     def stored(self, name: str) -> Stored:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from paceline.diagnosing import catalogues
 from paceline.diagnosing.thresholds import Threshold
 from paceline.errors import NotFound
-from paceline.services.observing import site_thresholds
 from paceline.specs.yaml_text import problems
 
 
@@ -40,16 +38,12 @@ class SiteNumber:
         return self.value != self.default
 
 
-def numbers(folder: Path) -> tuple[SiteNumber, ...]:
+def numbers(settings: Mapping[str, float]) -> tuple[SiteNumber, ...]:
     """Return all thresholds, by name.
 
     Args:
-        folder: the state folder, which may have a file of thresholds.
-
-    Raises:
-        InvalidInput: the file is wrong.
+        settings: the thresholds that the site has set, by name.
     """
-    settings = site_thresholds.load_thresholds(folder)
     codes = _codes()
     return tuple(
         _number(threshold, settings, codes.get(threshold, ())) for threshold in catalogues.THRESHOLDS.values()

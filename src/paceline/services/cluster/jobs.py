@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from http import HTTPStatus
 from pathlib import Path
 from typing import ClassVar
@@ -397,11 +397,15 @@ class ClusterJobs(LifeCycle):
             facts=facts,
             since=since,
             thinned=thinned,
-            thresholds=site_thresholds.load_thresholds(self.measurements.home),
+            thresholds=self.thresholds(),
         )
         if measured.is_scratch:
             recording = dataclasses.replace(recording, events=[*recording.events, *self._floods(name)])
         return dataclasses.replace(recording, run=measured.named(name))
+
+    def thresholds(self) -> Mapping[str, float]:
+        """Return the thresholds that the file in the home of this process sets."""
+        return site_thresholds.load_thresholds(self.measurements.home)
 
     def _floods(self, name: str) -> list[JobEvent]:
         """Return the events of replicas that flood their output, which operators report but agents do not."""

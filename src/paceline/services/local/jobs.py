@@ -7,7 +7,7 @@ import dataclasses
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -434,7 +434,7 @@ class Jobs(LifeCycle):
             InvalidInput: the file of the site's thresholds is wrong.
         """
         from paceline.services import machine_facts
-        from paceline.services.observing import recordings, site_thresholds
+        from paceline.services.observing import recordings
 
         run, facts = self.get(name), machine_facts.facts()
         return recordings.read(
@@ -445,8 +445,14 @@ class Jobs(LifeCycle):
             facts=facts,
             since=since,
             thinned=thinned,
-            thresholds=site_thresholds.load_thresholds(self.home.path),
+            thresholds=self.thresholds(),
         )
+
+    def thresholds(self) -> Mapping[str, float]:
+        """Return the thresholds that the file in the home sets."""
+        from paceline.services.observing import site_thresholds
+
+        return site_thresholds.load_thresholds(self.home.path)
 
     def stored(self, name: str) -> Stored:
         """Return where the measurements of a run are stored."""

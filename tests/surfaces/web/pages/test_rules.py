@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from starlette.testclient import TestClient
 
+from paceline.services.local import jobs
 from paceline.surfaces import explanations
 from paceline.surfaces.web.pages.rendering import coded
 
@@ -29,6 +30,13 @@ def test_the_page_of_a_cause_has_its_thresholds(client: TestClient) -> None:
     page = client.get("/rules/hot-ps").text
     assert "<code>hot-servers.resting</code>" in page
     assert "<td>0.25</td>" in page
+
+
+def test_what_the_site_has_set_stands_with_its_default(client: TestClient, api: jobs.Jobs) -> None:
+    (api.home.path / "thresholds.yaml").write_text(
+        "apiVersion: paceline.dev/v1alpha1\nkind: Thresholds\nspec: {hot-servers.resting: 0.4}\n"
+    )
+    assert "<td>0.4 (default 0.25)</td>" in client.get("/rules/hot-ps").text
 
 
 def test_a_code_that_is_none(client: TestClient) -> None:

@@ -16,10 +16,11 @@ def command(session: sessions.CliSession, name: str | None, output: str) -> None
     A site sets numbers in the file thresholds.yaml of its state folder (docs/causes/thresholds.md). All that
     reads this state folder judges by them: the verbs, the server and its pages, autoscaling.
     """
+    from paceline.services.observing import site_thresholds
     from paceline.surfaces import documents, site_numbers
     from paceline.surfaces.views import site_numbers as views
 
-    numbers = site_numbers.numbers(session.home.path)
+    numbers = site_numbers.numbers(site_thresholds.load_thresholds(session.home.path))
     shown = numbers if name is None else (site_numbers.find(numbers, name),)
     if output != "table":
         items = [documents.plain(number) for number in shown]

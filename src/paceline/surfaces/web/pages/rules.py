@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from paceline.diagnosing import catalogues
 from paceline.diagnosing.rules import Rule
+from paceline.diagnosing.thresholds import Threshold
 from paceline.surfaces import cause_pages, explanations
 from paceline.surfaces.explanations import CodeEntry
 from paceline.surfaces.web.callers import CallerRequest, may
@@ -41,7 +42,7 @@ def list_rules(
 
 
 @router.get("/{code}")
-def show_rule(request: Request, _asked: Known, code: str) -> HTMLResponse:
+def show_rule(request: Request, asked: Known, code: str) -> HTMLResponse:
     """Show what a code is about."""
     entry = explanations.find(code)
     rule = _rules().get(entry.name)
@@ -51,10 +52,20 @@ def show_rule(request: Request, _asked: Known, code: str) -> HTMLResponse:
         entry=entry,
         needs=rule.needs if rule else (),
         effects=[catalogues.topic(name) for name in rule.explains] if rule else (),
-        thresholds=[(each, cause_pages.number(each.default)) for each in catalogues.thresholds(rule)]
-        if rule
-        else (),
+        thresholds=_thresholds(rule, asked.jobs.thresholds()) if rule else (),
     )
+
+
+def _thresholds(rule: Rule, settings: Mapping[str, float]) -> Sequence[tuple[Threshold, str, str]]:
+    """Return the thresholds of a rule, each with the number used here, and the default if another is set."""
+    return [
+        (
+            threshold,
+            cause_pages.number(threshold.value(settings)),
+            cause_pages.number(threshold.default) if threshold.name in settings else "",
+        )
+        for threshold in catalogues.thresholds(rule)
+    ]
 
 
 def _text(entry: CodeEntry) -> str:
