@@ -10,8 +10,9 @@ import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-#: What pytest exits with when all passed, some failed, or there was no test.
-_JUDGED = (0, 1, 5)
+#: What pytest exits with when all passed, some failed, it met an error of its own, or there was no test. Its
+#: report has an error of its own as one test that failed.
+_JUDGED = (0, 1, 3, 5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Run:
         """Make the run and return the tests that failed in it, or could not be run.
 
         Raises:
-            SystemExit: pytest could not judge: it was interrupted, or met an error of its own.
+            SystemExit: pytest could not judge: it was interrupted.
         """
         report, log = self.folder / f"{self.name}.xml", self.folder / f"{self.name}.log"
         report.unlink(missing_ok=True)
