@@ -56,7 +56,7 @@ test-slow: $(READY) ## only those that start TensorFlow, whole jobs or a browser
 test-fast: $(READY) ## only the tests that run in seconds
 	$(PYTEST) $(FAST)
 
-soak: $(READY) ## test-fast ten times and test once, three runs at once; goes on where it was cut off (hours)
+soak: $(READY) ## test-fast ten times and test once, two runs at once; goes on where it was cut off (hours)
 	$(BIN)/python tests/soak.py
 
 nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/; as soak goes on (hours)
