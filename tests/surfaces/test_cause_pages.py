@@ -7,7 +7,7 @@ from pathlib import Path
 
 from paceline.diagnosing import catalogues
 from paceline.diagnosing.rules import Rule
-from paceline.surfaces import cause_pages
+from paceline.surfaces import cause_pages, site_numbers
 
 DOCS = Path(__file__).parents[2] / "docs" / "causes"
 
@@ -42,7 +42,7 @@ def test_thresholds_that_rules_share_are_told_with_each() -> None:
 
 
 def test_numbers_are_shown_short() -> None:
-    assert [cause_pages.number(value) for value in (3.0, 100e6, 0.005, 1 / 3)] == [
+    assert [site_numbers.shown(value) for value in (3.0, 100e6, 0.005, 1 / 3)] == [
         "3",
         "100,000,000",
         "0.005",

@@ -98,13 +98,13 @@ def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
     for index, server in enumerate(layout.servers):
         if server.cores is not None:
             yield _quota(f"cores of ps-{index}", server.cores, costs.server_background_cores)
-        elif not _has_limit(layout, server):
+        elif f"cores of ps-{index}" in _cores_of(layout, server, f"ps-{index}"):
             yield _unlimited(f"cores of ps-{index}")
     for name, crew in _crews_by_name(layout).items():
         if crew.cores is not None:
             used = costs.trainer_background_cores
             yield _quota(f"cores of {name}", crew.cores, used, copies=crew.count)
-        elif not _has_limit(layout, crew):
+        elif f"cores of {name}" in _cores_of(layout, crew, name):
             yield _unlimited(f"cores of {name}")
         if layout.input_steps_per_second is not None:
             rate = layout.input_steps_per_second
@@ -136,10 +136,15 @@ def _unlimited(name: str) -> Resource:
     return Resource(name=name, rate=math.inf, peak=1.0)
 
 
-def _has_limit(layout: ModelLayout, process: ParameterServer | Trainers) -> bool:
-    """Return whether a process, its host or the machine has a limit of cores."""
-    limits = [host.cpu_cores for host in layout.hosts if host.name == process.host]
-    return any(limit is not None for limit in (process.cores, layout.machine_cores, *limits))
+def _cores_of(layout: ModelLayout, process: ParameterServer | Trainers, own: str) -> list[str]:
+    """Return the cores that a process draws on: at each level with a limit, or else its own, without one."""
+    names = [_MACHINE] if layout.machine_cores is not None else []
+    names += [
+        f"cores of {host.name}"
+        for host in layout.hosts
+        if host.name == process.host and host.cpu_cores is not None
+    ]
+    return names if names and process.cores is None else [*names, f"cores of {own}"]
 
 
 def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
@@ -154,12 +159,7 @@ def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
     hosts = {host.name: host for host in layout.hosts}
 
     def cores(process: ParameterServer | Trainers, own: str, seconds: float) -> dict[str, float]:
-        names = [_MACHINE] if layout.machine_cores is not None else []
-        if process.host is not None and hosts[process.host].cpu_cores is not None:
-            names.append(f"cores of {process.host}")
-        if process.cores is not None or not names:
-            names.append(f"cores of {own}")
-        return dict.fromkeys(names, seconds)
+        return dict.fromkeys(_cores_of(layout, process, own), seconds)
 
     def links(source: str | None, target: str | None, size: float) -> dict[str, float]:
         if source == target:

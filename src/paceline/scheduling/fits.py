@@ -53,7 +53,7 @@ class Fit:
 
 def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
     """Return whether a job fits on nodes as they are; the answer is exact."""
-    free, wanted = _open(spec, nodes), items(spec)
+    free, wanted = eligibility.free(nodes, spec.placement), items(spec)
     over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
     if not over and packing is not None and packing.is_whole(wanted):
         return Fit(fits=True, places=packing.places(wanted), most_workers=_workers(spec))
@@ -69,16 +69,11 @@ def places(
     spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
 ) -> dict[ReplicaId, str] | None:
     """Return the node of each replica; None: not all fit. Faster than `fit`, which looks for reasons."""
-    free, wanted = _open(spec, nodes), items(spec)
+    free, wanted = eligibility.free(nodes, spec.placement), items(spec)
     if any(_over_quota(wanted, quotas)):
         return None
     packing = _packed(wanted, free)
     return packing.places(wanted) if packing is not None and packing.is_whole(wanted) else None
-
-
-def _open(spec: job_specs.JobSpec, nodes: Sequence[Node]) -> dict[str, Resources]:
-    """Return the free resources of the nodes that are open to the job."""
-    return {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
 
 
 def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.Packing | None:

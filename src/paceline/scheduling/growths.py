@@ -34,7 +34,7 @@ def places(
     total = sum(takes.values(), Resources())
     if any(getattr(total, kind) > left for quota in quotas for kind, left in quota.left.items()):
         return None
-    free = {node.name: node.free for node in nodes if eligibility.obstacle(node, spec.placement) is None}
+    free = eligibility.free(nodes, spec.placement)
     if spec.placement.strategy is PlacementStrategy.COLOCATE and ps is not None:
         servers = {replica: ReplicaId(Role.PS, replica.index % ps.replicas) for replica in new}
         return _beside(servers, takes, free, ps_nodes)

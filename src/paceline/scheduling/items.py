@@ -60,48 +60,44 @@ def items(spec: job_specs.JobSpec) -> tuple[Item, ...]:
         found = _colocated(spec, ps, worker)
     else:
         found = [item for role in spec.roles for item in _of_role(spec, role, strategy)]
-    return tuple(sorted((each for each in found if each.count), key=lambda each: each.count))
+    return _ordered(found)
 
 
 def _of_role(spec: job_specs.JobSpec, role: job_specs.RoleSpec, strategy: PlacementStrategy) -> list[Item]:
     """Return the replicas of a role as items by size: most have the size of the role, some may differ."""
-    sizes = _sizes(spec, role)
-    others = [each for each in spec.roles if (each.role is Role.PS) is not (role.role is Role.PS)]
-    apart = {name for other in others for name, _, _ in _sizes(spec, other)}
-    is_spread = role.role is Role.PS and strategy is PlacementStrategy.SPREAD_PS
-    return [
-        Item(
-            name=name,
-            takes=takes,
-            members=tuple((each,) for each in replicas),
-            per_node=1 if is_spread else None,
-            apart_from=frozenset(
-                {other for other, _, _ in sizes if other != name}
-                if is_spread
-                else apart
-                if strategy is PlacementStrategy.ISOLATE
-                else ()
-            ),
-        )
-        for name, takes, replicas in sizes
-    ]
+    sized = _sized(spec, role, _replicas(role))
+    if role.role is Role.PS and strategy is PlacementStrategy.SPREAD_PS:
+        names = frozenset(item.name for item in sized)
+        return [dataclasses.replace(item, per_node=1, apart_from=names - {item.name}) for item in sized]
+    if strategy is PlacementStrategy.ISOLATE:
+        others = [each for each in spec.roles if (each.role is Role.PS) is not (role.role is Role.PS)]
+        apart = frozenset(item.name for other in others for item in _sized(spec, other, _replicas(other)))
+        return [dataclasses.replace(item, apart_from=apart) for item in sized]
+    return sized
 
 
-def alike(spec: job_specs.JobSpec, role: job_specs.RoleSpec, replicas: Sequence[ReplicaId]) -> list[Item]:
+def alike(
+    spec: job_specs.JobSpec, role: job_specs.RoleSpec, replicas: Sequence[ReplicaId]
+) -> tuple[Item, ...]:
     """Return some replicas of a role as items by size; the kind with the most items comes last."""
-    by_size = [
+    return _ordered(_sized(spec, role, replicas))
+
+
+def _ordered(kinds: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the kinds that have items; the kind with the most items comes last."""
+    return tuple(sorted((item for item in kinds if item.count), key=lambda item: item.count))
+
+
+def _replicas(role: job_specs.RoleSpec) -> list[ReplicaId]:
+    return [ReplicaId(role.role, index) for index in range(role.replicas)]
+
+
+def _sized(spec: job_specs.JobSpec, role: job_specs.RoleSpec, replicas: Sequence[ReplicaId]) -> list[Item]:
+    """Return replicas of a role as items by size; first those of the role's own size, even if it is none."""
+    return [
         Item(name=name, takes=takes, members=tuple((replica,) for replica in members))
         for name, takes, members in _by_size(spec, role, replicas)
-        if members
     ]
-    return sorted(by_size, key=lambda item: item.count)
-
-
-def _sizes(
-    spec: job_specs.JobSpec, role: job_specs.RoleSpec
-) -> list[tuple[str, Resources, Sequence[ReplicaId]]]:
-    """Return the name, the resources and the replicas of each size of a role."""
-    return _by_size(spec, role, [ReplicaId(role.role, index) for index in range(role.replicas)])
 
 
 def _by_size(

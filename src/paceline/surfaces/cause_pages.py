@@ -10,6 +10,7 @@ from paceline.diagnosing import catalogues
 from paceline.diagnosing.rules import Rule
 from paceline.diagnosing.thresholds import Threshold
 from paceline.diagnosing.topics import Topic
+from paceline.surfaces import site_numbers
 
 _HEAD = """\
 # Causes
@@ -66,12 +67,9 @@ def _thresholds() -> str:
 
 
 def _row(each: Threshold) -> str:
-    return f"| `{each.name}` | {number(each.default)} | {each.unit} | {each.means} | {each.source} |"
-
-
-def number(value: float) -> str:
-    """Return a number as a table shows it: whole ones with separators, others with six digits."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:.6g}"
+    return (
+        f"| `{each.name}` | {site_numbers.shown(each.default)} | {each.unit} | {each.means} | {each.source} |"
+    )
 
 
 def _page(topic: Topic, rule: Rule | None) -> Iterator[str]:

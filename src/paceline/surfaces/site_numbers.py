@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.diagnosing import catalogues
+from paceline.diagnosing.rules import Rule
 from paceline.diagnosing.thresholds import Threshold
 from paceline.errors import NotFound
 from paceline.specs.yaml_text import problems
@@ -33,9 +34,19 @@ class SiteNumber:
     rules: tuple[str, ...]
 
     @property
-    def is_set(self) -> bool:
-        """Whether the site has set another number."""
-        return self.value != self.default
+    def shown_value(self) -> str:
+        """The number as a table shows it."""
+        return shown(self.value)
+
+    @property
+    def shown_default(self) -> str:
+        """The default as a table shows it; empty: the site has set no other number."""
+        return shown(self.default) if self.value != self.default else ""
+
+
+def shown(value: float) -> str:
+    """Return a number as a table shows it: whole ones with separators, others with six digits."""
+    return f"{value:,.0f}" if value == int(value) else f"{value:.6g}"
 
 
 def numbers(settings: Mapping[str, float]) -> tuple[SiteNumber, ...]:
@@ -44,21 +55,27 @@ def numbers(settings: Mapping[str, float]) -> tuple[SiteNumber, ...]:
     Args:
         settings: the thresholds that the site has set, by name.
     """
+    return _numbers(catalogues.THRESHOLDS.values(), settings)
+
+
+def of_rule(rule: Rule, settings: Mapping[str, float]) -> tuple[SiteNumber, ...]:
+    """Return the thresholds of a rule; see `numbers`."""
+    return _numbers(catalogues.thresholds(rule), settings)
+
+
+def _numbers(thresholds: Iterable[Threshold], settings: Mapping[str, float]) -> tuple[SiteNumber, ...]:
     codes = _codes()
     return tuple(
-        _number(threshold, settings, codes.get(threshold, ())) for threshold in catalogues.THRESHOLDS.values()
-    )
-
-
-def _number(threshold: Threshold, settings: Mapping[str, float], rules: Sequence[str]) -> SiteNumber:
-    return SiteNumber(
-        name=threshold.name,
-        value=threshold.value(settings),
-        default=threshold.default,
-        unit=str(threshold.unit),
-        means=threshold.means,
-        source=threshold.source,
-        rules=tuple(rules),
+        SiteNumber(
+            name=threshold.name,
+            value=threshold.value(settings),
+            default=threshold.default,
+            unit=str(threshold.unit),
+            means=threshold.means,
+            source=threshold.source,
+            rules=tuple(codes.get(threshold, ())),
+        )
+        for threshold in thresholds
     )
 
 

@@ -90,11 +90,8 @@ def _victim(case: Case, replica: ReplicaSnapshot) -> _Victim | None:
 
 def _gain(case: Case, victims: tuple[_Victim, ...]) -> Gain:
     """Return the gain without stealing: between nothing and all the time stolen from the job's replicas."""
-    times = 1.0
-    for victim in victims:
-        kept_share = max(1 - victim.lost, usages.cpu(case, victim.replica) or 1.0)
-        times = max(times, 1 / kept_share)
-    return Gain(low=1.0, high=times)
+    kept = min(max(1 - victim.lost, usages.cpu(case, victim.replica) or 1.0) for victim in victims)
+    return Gain(low=1.0, high=max(1.0, 1 / kept))
 
 
 def _where(case: Case, replica: ReplicaSnapshot) -> str:

@@ -9,7 +9,6 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from paceline.diagnosing import catalogues
-from paceline.model.jobs import job_specs
 from paceline.specs.job_file import checks, fields
 from paceline.specs.job_file.sections import Section
 from paceline.specs.yaml_text import documents, problems
@@ -19,7 +18,6 @@ NAME = "thresholds.yaml"
 _HINT = "paceline thresholds lists all names; docs/causes/thresholds.md shows a file"
 _MOST = 2.0**62
 
-_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((job_specs.API_VERSION,))]
 _Kind = Annotated[Literal["Thresholds"], fields.choice((KIND,))]
 _Number = Annotated[float, fields.Leaf(fields.number(0, _MOST), {"type": "number"})]
 
@@ -27,7 +25,7 @@ _Number = Annotated[float, fields.Leaf(fields.number(0, _MOST), {"type": "number
 class ThresholdsSection(Section):
     """A file of thresholds."""
 
-    apiVersion: _ApiVersion = Field(description="version of this format")
+    apiVersion: fields.ApiVersion = Field(description="version of this format")
     kind: _Kind = Field(description="kind of this file")
     spec: dict[str, _Number] = Field({}, description="by name: the number that this site compares with")
 

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
-from paceline.model.jobs import job_specs
 from paceline.model.studies import experiments
 from paceline.model.studies.experiments import Experiment, Variant
 from paceline.specs.edits import assignments, edits
@@ -50,7 +49,6 @@ def _values(value: object) -> tuple[tuple[str, Any], ...]:
     return tuple(zip(written, plain, strict=True))
 
 
-_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((job_specs.API_VERSION,))]
 _Kind = Annotated[Literal["Experiment"], fields.choice((KIND,))]
 _Changes = Annotated[tuple[FieldChange, ...], fields.Leaf(_changes, {"type": "object"})]
 _Values = Annotated[tuple[tuple[str, Any], ...], fields.Leaf(_values, {"type": "array"})]
@@ -78,7 +76,7 @@ class ExperimentSpecSection(Section):
 class ExperimentSection(Section):
     """An experiment file."""
 
-    apiVersion: _ApiVersion = Field(description="version of this format")
+    apiVersion: fields.ApiVersion = Field(description="version of this format")
     kind: _Kind = Field(description="kind of this file")
     metadata: shapes.MetadataSection = Field(description="name and labels")
     spec: ExperimentSpecSection = Field(description="what is compared")

@@ -11,7 +11,7 @@ import enum
 import re
 import urllib.parse
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -306,6 +306,10 @@ def whole(low: int, high: int) -> Leaf:
 def choice(words: type[enum.StrEnum] | tuple[str, ...]) -> Leaf:
     """Return the type of a word from a closed list."""
     return Leaf(one_of(words), {"enum": [str(word) for word in words]})
+
+
+#: The version of the format of each file that users write.
+ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], choice((job_specs.API_VERSION,))]
 
 
 def _either(pattern: str, *examples: str | int | float) -> dict[str, Any]:

@@ -17,7 +17,6 @@ EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 _Environment = dict[fields.VariableName, fields.EnvironmentValue]
 _Labels = dict[fields.LabelKey, fields.LabelValue]
-_ApiVersion = Annotated[Literal["paceline.dev/v1alpha1"], fields.choice((job_specs.API_VERSION,))]
 _Kind = Annotated[Literal["TrainingJob"], fields.choice((job_specs.KIND,))]
 _Replicas = Annotated[int, fields.whole(0, MAX_REPLICAS)]
 _Gpus = Annotated[int, fields.whole(0, 1024)]
@@ -314,7 +313,7 @@ class SpecSection(Section):
 class JobSection(Section):
     """A job file."""
 
-    apiVersion: _ApiVersion = Field(description="version of this format")
+    apiVersion: fields.ApiVersion = Field(description="version of this format")
     kind: _Kind = Field(description="kind of this file")
     metadata: MetadataSection = Field(description="name and labels")
     spec: SpecSection = Field(description="what the job is to do")

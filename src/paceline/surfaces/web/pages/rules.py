@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -11,8 +11,7 @@ from fastapi.responses import HTMLResponse
 
 from paceline.diagnosing import catalogues
 from paceline.diagnosing.rules import Rule
-from paceline.diagnosing.thresholds import Threshold
-from paceline.surfaces import cause_pages, explanations
+from paceline.surfaces import explanations, site_numbers
 from paceline.surfaces.explanations import CodeEntry
 from paceline.surfaces.web.callers import CallerRequest, may
 from paceline.surfaces.web.operations import ApiOperation
@@ -52,20 +51,8 @@ def show_rule(request: Request, asked: Known, code: str) -> HTMLResponse:
         entry=entry,
         needs=rule.needs if rule else (),
         effects=[catalogues.topic(name) for name in rule.explains] if rule else (),
-        thresholds=_thresholds(rule, asked.jobs.thresholds()) if rule else (),
+        thresholds=site_numbers.of_rule(rule, asked.jobs.thresholds()) if rule else (),
     )
-
-
-def _thresholds(rule: Rule, settings: Mapping[str, float]) -> Sequence[tuple[Threshold, str, str]]:
-    """Return the thresholds of a rule, each with the number used here, and the default if another is set."""
-    return [
-        (
-            threshold,
-            cause_pages.number(threshold.value(settings)),
-            cause_pages.number(threshold.default) if threshold.name in settings else "",
-        )
-        for threshold in catalogues.thresholds(rule)
-    ]
 
 
 def _text(entry: CodeEntry) -> str:
