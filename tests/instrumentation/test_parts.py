@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import importlib.util
 import json
@@ -128,6 +129,32 @@ def test_a_module_that_fails_raises_its_own_error(tmp_path, monkeypatch):
             importlib.import_module("watched_module_4")
     finally:
         watch.end()
+
+
+@pytest.mark.parametrize("is_collecting", [True, False])
+@pytest.mark.parametrize("end", ["", "raise KeyError('own')\n"])
+def test_the_collector_is_off_only_while_a_large_module_loads(is_collecting, end, tmp_path, monkeypatch):
+    (tmp_path / "watched_module_5.py").write_text(
+        "import sys, gc, watched_module_6\nsys.seen.append(gc.isenabled())\n" + end
+    )
+    (tmp_path / "watched_module_6.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "seen", [], raising=False)
+    watch = loading.ModuleWatch()
+    for name in ("watched_module_5", "watched_module_6"):
+        watch.load_without_collections(name)
+    try:
+        if not is_collecting:
+            gc.disable()
+        with contextlib.suppress(KeyError):
+            importlib.import_module("watched_module_5")
+        assert gc.isenabled() == is_collecting
+        assert sys.seen == [False]
+    finally:
+        gc.enable()
+        watch.end()
+        for name in ("watched_module_5", "watched_module_6"):
+            sys.modules.pop(name, None)
 
 
 # --- Steps --------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ Every Python process of a replica loads this module, so it imports nothing that 
 
 from __future__ import absolute_import
 
+import gc
 import sys
 
 TYPE_CHECKING = False
@@ -22,6 +23,10 @@ class ModuleWatch(object):
 
     The loader of an awaited module is replaced until it executes the module; then the module gets its
     original loader and spec, as if nothing had been there.
+
+    Python's garbage collector is off while an awaited module is executed. An import of TensorFlow creates
+    hundreds of thousands of objects and frees few of them; without scanning them again and again it takes a
+    fifth less CPU time.
     """
 
     def __init__(self):
@@ -37,6 +42,11 @@ class ModuleWatch(object):
         self._actions.setdefault(name, []).append(action)
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
+
+    def load_without_collections(self, name):
+        # type: (str) -> None
+        """Keep the collector off while a module is executed, with all that it imports."""
+        self.when_loaded(name, _no_action)
 
     def end(self):
         # type: () -> None
@@ -71,6 +81,11 @@ class ModuleWatch(object):
             self.end()
 
 
+def _no_action(module):
+    # type: (ModuleType) -> None
+    """Stand for an action."""
+
+
 def _guarded(action, module):
     # type: (Action, ModuleType) -> None
     """Call an action; its errors must not affect the import."""
@@ -96,7 +111,13 @@ class _Loader(object):
         # type: (ModuleType) -> None
         assert module.__spec__ is not None
         module.__spec__.loader = module.__loader__ = self._loader
-        self._loader.exec_module(module)
+        is_collecting = gc.isenabled()
+        gc.disable()
+        try:
+            self._loader.exec_module(module)
+        finally:
+            if is_collecting:
+                gc.enable()
         self._loaded(module)
 
     def __getattr__(self, name):

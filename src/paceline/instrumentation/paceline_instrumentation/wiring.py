@@ -107,6 +107,8 @@ TORCH = (
     "torch.cuda.amp.grad_scaler",
     "torch.amp.grad_scaler",
 )
+#: Packages whose import takes seconds.
+LARGE = ("tensorflow", "torch")
 
 
 def connect(environment):
@@ -140,6 +142,8 @@ def connect(environment):
         torch_instruments[0].patch(module)
 
     watch = loading.ModuleWatch()
+    for package in LARGE:
+        watch.load_without_collections(package)
     is_cured = bool(environment.get("PACELINE_TRAINING"))
     wanted = MODULES + CURED if is_cured else MODULES
     names = {name: ["%s.python.%s" % (package, name) for package in PACKAGES] for name in wanted}
