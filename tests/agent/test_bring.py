@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from paceline import agent
-from paceline.engines.local import engine
 from paceline.rendering import pods
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")]
@@ -62,10 +60,6 @@ with socket.create_connection(("127.0.0.1", %d)) as agent:
     print(agent.recv(100).decode().splitlines()[0])
 sys.exit(7)
 """
-
-
-def test_machines_and_containers_get_the_same_files() -> None:
-    assert engine.AGENT_FILES == agent.FILES
 
 
 def test_a_thread_may_end_itself(image: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import configs, environments
 
 FIELDS = {
     "job": "clicks",
@@ -24,10 +24,10 @@ FIELDS = {
 
 
 def config(**fields):
-    return agent.parse_config(json.dumps({**FIELDS, **fields}))
+    return configs.parse_config(json.dumps({**FIELDS, **fields}))
 
 
-VALUES = agent.placeholder_values(config(), 4)
+VALUES = environments.placeholder_values(config(), 4)
 
 
 @pytest.mark.parametrize(
@@ -48,29 +48,29 @@ VALUES = agent.placeholder_values(config(), 4)
     ],
 )
 def test_placeholders(text, filled):
-    assert agent.fill(text, VALUES) == filled
+    assert environments.fill(text, VALUES) == filled
 
 
 @given(st.text().filter(lambda text: not any("{" + name + "}" in text for name in VALUES)))
 def test_text_without_placeholders_is_unchanged(text):
-    assert agent.fill(text, VALUES) == text
+    assert environments.fill(text, VALUES) == text
 
 
 @given(st.text(alphabet=st.characters(exclude_characters="${}")), st.sampled_from(sorted(VALUES)))
 def test_a_placeholder_is_filled_wherever_it_stands(text, name):
-    assert agent.fill(text + "{" + name + "}" + text, VALUES) == text + VALUES[name] + text
-    assert agent.fill(text + "{{" + name + "}}" + text, VALUES) == text + "{" + name + "}" + text
+    assert environments.fill(text + "{" + name + "}" + text, VALUES) == text + VALUES[name] + text
+    assert environments.fill(text + "{{" + name + "}}" + text, VALUES) == text + "{" + name + "}" + text
 
 
 @given(st.dictionaries(st.text(), st.integers() | st.text(alphabet="abc{}$ ")))
 def test_json_is_unchanged(value):
     text = json.dumps(value)
     if not any("{" + name + "}" in text for name in VALUES):
-        assert agent.fill(text, VALUES) == text
+        assert environments.fill(text, VALUES) == text
 
 
 def test_tf_config_hides_the_evaluator_and_empty_roles():
-    value = json.loads(agent.tf_config(config()))
+    value = json.loads(environments.tf_config(config()))
     assert value == {
         "cluster": {"ps": ["p:1"], "worker": ["w:1", "w:2"]},
         "task": {"type": "worker", "index": 1},
@@ -78,7 +78,7 @@ def test_tf_config_hides_the_evaluator_and_empty_roles():
 
 
 def test_tf_config_of_the_evaluator_has_the_whole_cluster():
-    value = json.loads(agent.tf_config(config(role="evaluator", index=0)))
+    value = json.loads(environments.tf_config(config(role="evaluator", index=0)))
     assert value["cluster"] == {"ps": ["p:1"], "worker": ["w:1", "w:2"], "evaluator": ["e:1"]}
     assert value["task"] == {"type": "evaluator", "index": 0}
 
@@ -88,15 +88,15 @@ def test_tf_config_of_the_evaluator_has_the_whole_cluster():
 )
 def test_a_worker_runs_two_operations_at_once(role, threads, operations):
     """With one, workers of a ParameterServerStrategy hang."""
-    seen = agent.command_environment(config(role=role), threads, {})
+    seen = environments.command_environment(config(role=role), threads, {})
     assert seen["TF_NUM_INTEROP_THREADS"] == operations
     assert seen["TF_NUM_INTRAOP_THREADS"] == seen["OMP_NUM_THREADS"] == str(threads)
-    asked = agent.command_environment(config(role=role), threads, {"TF_NUM_INTEROP_THREADS": "1"})
+    asked = environments.command_environment(config(role=role), threads, {"TF_NUM_INTEROP_THREADS": "1"})
     assert asked["TF_NUM_INTEROP_THREADS"] == "1"
 
 
 def test_the_environment():
-    seen = agent.command_environment(
+    seen = environments.command_environment(
         config(environment={"MKL_NUM_THREADS": "9", "OUT": "{run_dir}/x"}),
         4,
         {"PATH": "/bin", "OMP_NUM_THREADS": "1", "TF_CONFIG": "stale"},
@@ -128,8 +128,8 @@ def test_the_environment():
 
 
 def test_output_is_not_held_back_unless_that_is_wanted():
-    assert agent.command_environment(config(framework="plain"), 1, {})["PYTHONUNBUFFERED"] == "1"
-    asked = agent.command_environment(config(), 1, {"PYTHONUNBUFFERED": ""})
+    assert environments.command_environment(config(framework="plain"), 1, {})["PYTHONUNBUFFERED"] == "1"
+    asked = environments.command_environment(config(), 1, {"PYTHONUNBUFFERED": ""})
     assert asked["PYTHONUNBUFFERED"] == ""
 
 
@@ -142,19 +142,19 @@ PODS = {
 @pytest.mark.parametrize("proxy", ["http_proxy", "HTTPS_PROXY", "grpc_proxy"])
 def test_replicas_talk_without_a_proxy(proxy):
     hosts = ".clicks.ns.svc,127.0.0.1,::1,box"
-    seen = agent.command_environment(config(cluster=PODS), 1, {proxy: "http://proxy:3128"})
+    seen = environments.command_environment(config(cluster=PODS), 1, {proxy: "http://proxy:3128"})
     assert (seen["no_proxy"], seen["NO_PROXY"]) == (hosts, hosts)
     assert "no_grpc_proxy" not in seen, "it would hide no_proxy from gRPC"
     inherited = {proxy: "http://proxy:3128", "NO_PROXY": "own.net, ", "no_grpc_proxy": "grpc.net"}
-    seen = agent.command_environment(config(cluster=PODS), 1, inherited)
+    seen = environments.command_environment(config(cluster=PODS), 1, inherited)
     assert seen["no_proxy"] == seen["NO_PROXY"] == f"own.net,{hosts}"
     assert seen["no_grpc_proxy"] == f"grpc.net,{hosts}"
     of_the_job = config(cluster=PODS, environment={proxy: "http://proxy:3128"})
-    assert agent.command_environment(of_the_job, 1, {})["no_proxy"] == hosts
+    assert environments.command_environment(of_the_job, 1, {})["no_proxy"] == hosts
 
 
 def test_without_a_proxy_nothing_is_said_of_one():
-    assert not [name for name in agent.command_environment(config(), 1, {}) if "proxy" in name.lower()]
+    assert not [name for name in environments.command_environment(config(), 1, {}) if "proxy" in name.lower()]
 
 
 TORCH = {
@@ -165,7 +165,9 @@ TORCH = {
 
 
 def test_a_pytorch_job_finds_itself_by_torch_variables():
-    seen = agent.command_environment(config(framework="pytorch"), 4, {"TF_CONFIG": "stale", "PATH": "/bin"})
+    seen = environments.command_environment(
+        config(framework="pytorch"), 4, {"TF_CONFIG": "stale", "PATH": "/bin"}
+    )
     assert {name: seen[name] for name in TORCH} == TORCH
     assert not [name for name in seen if name.startswith(("TF_", "GRPC_", "GLIBC_"))]
     assert (seen["OMP_NUM_THREADS"], seen["PACELINE_INDEX"], seen["PATH"]) == ("4", "1", "/bin")
@@ -175,18 +177,20 @@ def test_rank_0_is_the_chief_and_an_evaluator_has_none():
     cluster = {"worker": ["w:1", "w:2"], "chief": ["[::1]:7"], "evaluator": ["e:1"]}
     ranks = {}
     for role, index in (("chief", 0), ("worker", 0), ("worker", 1)):
-        made = agent.torch_variables(config(framework="pytorch", cluster=cluster, role=role, index=index))
+        made = environments.torch_variables(
+            config(framework="pytorch", cluster=cluster, role=role, index=index)
+        )
         ranks[role, index] = made["RANK"], made["WORLD_SIZE"], made["MASTER_ADDR"], made["MASTER_PORT"]
     everybody = ("3", "::1", "7")
     assert ranks == {
         ("chief", 0): ("0", *everybody), ("worker", 0): ("1", *everybody), ("worker", 1): ("2", *everybody)
     }  # fmt: skip
     evaluator = config(framework="pytorch", cluster=cluster, role="evaluator", index=0)
-    assert agent.torch_variables(evaluator) == {}
+    assert environments.torch_variables(evaluator) == {}
 
 
 def test_a_plain_job_sees_nothing_of_a_framework():
-    seen = agent.command_environment(config(framework="plain", environment={"A": "{role}"}), 4, {})
+    seen = environments.command_environment(config(framework="plain", environment={"A": "{role}"}), 4, {})
     assert seen.pop("A") == "worker"
     assert {name.partition("_")[0] for name in seen} == {"PACELINE", "PYTHONUNBUFFERED"}
 
@@ -209,7 +213,7 @@ def test_a_plain_job_sees_nothing_of_a_framework():
     ],
 )
 def test_thread_count(fields, quota, allowed, online, threads):
-    assert agent.thread_count(config(**fields), quota, allowed, online) == threads
+    assert environments.thread_count(config(**fields), quota, allowed, online) == threads
 
 
 @pytest.mark.parametrize(
@@ -223,13 +227,13 @@ def test_thread_count(fields, quota, allowed, online, threads):
 def test_a_bad_config_is_named(change, says):
     fields = {name: value for name, value in {**FIELDS, **change}.items() if value is not None}
     with pytest.raises(ValueError, match=says):
-        agent.parse_config(json.dumps(fields))
+        configs.parse_config(json.dumps(fields))
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", "null"])
 def test_what_is_no_object_is_no_config(text):
     with pytest.raises(ValueError, match=r"."):
-        agent.parse_config(text)
+        configs.parse_config(text)
 
 
 PRINT = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -269,15 +273,15 @@ def test_what_is_too_long_for_linux_is_said(replica):
 def test_the_instrumentation_comes_first_on_pythons_path():
     folder = "/paceline/instrumentation"
     given = config(instrumentation=folder, environment={"PYTHONPATH": "{run_dir}/code"})
-    assert agent.command_environment(given, 1, {})["PYTHONPATH"] == f"{folder}:/runs/7/code"
+    assert environments.command_environment(given, 1, {})["PYTHONPATH"] == f"{folder}:/runs/7/code"
     inherited = {"PYTHONPATH": "/of/the/image"}
-    assert agent.command_environment(config(instrumentation=folder), 1, inherited)["PYTHONPATH"] == (
+    assert environments.command_environment(config(instrumentation=folder), 1, inherited)["PYTHONPATH"] == (
         f"{folder}:/of/the/image"
     )
-    assert agent.command_environment(config(instrumentation=folder), 1, {})["PYTHONPATH"] == folder
+    assert environments.command_environment(config(instrumentation=folder), 1, {})["PYTHONPATH"] == folder
 
 
 @pytest.mark.parametrize("inherited", [{}, {"PACELINE_INSTRUMENTATION": "off"}])
 def test_it_can_be_switched_off(inherited):
     given = config(instrumentation=None if not inherited else "/paceline/instrumentation")
-    assert "PYTHONPATH" not in agent.command_environment(given, 1, inherited)
+    assert "PYTHONPATH" not in environments.command_environment(given, 1, inherited)

@@ -10,15 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import configs, requests
+from paceline.agent.paceline_agent.metrics import METRICS, Metrics
 
-CONFIG = agent.Config(
+CONFIG = configs.Config(
     {
         "job": 'odd "name"\\\n', "role": "ps", "index": 0, "attempt": 2, "command": ["x"], "cluster": {},
         "spool": "s", "exit": "e", "reports": "r",
     }
 )  # fmt: skip
-FIELDS = sorted({field for metrics in agent.METRICS.values() for m in metrics for field in m.fields.values()})
+FIELDS = sorted({field for metrics in METRICS.values() for m in metrics for field in m.fields.values()})
 VALUES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.just(10**400)
 LINES = st.lists(
     st.tuples(
@@ -30,7 +31,7 @@ LINES = st.lists(
 
 @given(lines=LINES)
 def test_metrics_of_whatever_scripts_report_can_be_read(lines: list[tuple[str, dict[str, Any]]]) -> None:
-    metrics = agent.Metrics(CONFIG)
+    metrics = Metrics(CONFIG)
     for kind, fields in lines:
         metrics.take({"type": kind, **fields})
     for family in text_string_to_metric_families(metrics.text()):
@@ -44,19 +45,19 @@ def test_metrics_of_whatever_scripts_report_can_be_read(lines: list[tuple[str, d
 
 @given(data=st.binary(max_size=100))
 def test_a_request_is_read_or_is_none(data: bytes) -> None:
-    request = agent.parse_request(data)
+    request = requests.parse_request(data)
     assert request is None or request.path.startswith("/")
 
 
 def test_requests() -> None:
-    found = agent.parse_request(b"GET /spool?offset=7&again=x&last= HTTP/1.1\r\nHost: a\r\n\r\n")
+    found = requests.parse_request(b"GET /spool?offset=7&again=x&last= HTTP/1.1\r\nHost: a\r\n\r\n")
     assert (found.method, found.path) == ("GET", "/spool")
     assert (found.number("offset"), found.number("again"), found.number("last")) == (7, None, None)
-    assert agent.parse_request(b"GET spool HTTP/1.1\r\n") is None
-    assert agent.parse_request(b"GET / HTTP/2\r\n") is None
+    assert requests.parse_request(b"GET spool HTTP/1.1\r\n") is None
+    assert requests.parse_request(b"GET / HTTP/2\r\n") is None
 
 
 def test_every_metric_has_a_name_of_its_own() -> None:
-    names = [metric.name for metrics in agent.METRICS.values() for metric in metrics]
+    names = [metric.name for metrics in METRICS.values() for metric in metrics]
     assert len(names) == len(set(names))
     assert json.dumps(names).islower()

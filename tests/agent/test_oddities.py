@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.agent import oddities
+from paceline.agent.paceline_agent import oddities
 
 BEGAN = 100.0
 

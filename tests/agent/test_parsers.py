@@ -2,12 +2,23 @@ import dataclasses
 import itertools
 import json
 import pathlib
+import time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import (
+    cgroups,
+    configs,
+    gpus,
+    kernel_files,
+    networks,
+    processes,
+    reports,
+    samples,
+    scheduling,
+)
 from paceline.model.measures.samples import EvaluationReport, StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.sources import spools
@@ -33,29 +44,29 @@ def golden(name):
     ],
 )
 def test_locates_the_cgroup(case, controller, version, directory, top):
-    paths = agent.parse_cgroups(golden(case + ".cgroup"))
-    mounts = agent.parse_mounts(golden(case + ".mountinfo"))
-    assert agent.locate(controller, paths, mounts) == agent.Group(version, directory, top)
+    paths = cgroups.parse_cgroups(golden(case + ".cgroup"))
+    mounts = cgroups.parse_mounts(golden(case + ".mountinfo"))
+    assert cgroups.locate(controller, paths, mounts) == cgroups.Group(version, directory, top)
 
 
 def test_a_cgroup_outside_of_the_namespace_is_taken_for_the_mount_point():
-    mounts = agent.parse_mounts(golden("v2-container.mountinfo"))
-    found = agent.locate("cpu", {"": "/../../other"}, mounts)
-    assert found == agent.Group(2, "/sys/fs/cgroup", "/sys/fs/cgroup")
+    mounts = cgroups.parse_mounts(golden("v2-container.mountinfo"))
+    found = cgroups.locate("cpu", {"": "/../../other"}, mounts)
+    assert found == cgroups.Group(2, "/sys/fs/cgroup", "/sys/fs/cgroup")
 
 
 def test_no_cgroup_without_a_mount():
-    assert agent.locate("cpu", {"": "/"}, []) is None
-    assert agent.locate("cpu", {}, agent.parse_mounts(golden("v2.mountinfo"))) is None
+    assert cgroups.locate("cpu", {"": "/"}, []) is None
+    assert cgroups.locate("cpu", {}, cgroups.parse_mounts(golden("v2.mountinfo"))) is None
 
 
 def test_mount_points_are_unescaped():
-    assert agent.parse_mounts(golden("v2.mountinfo"))[-1].point == "/mnt/my disk"
+    assert cgroups.parse_mounts(golden("v2.mountinfo"))[-1].point == "/mnt/my disk"
 
 
 def test_ancestry_ends_at_the_mount_point():
-    group = agent.Group(2, "/sys/fs/cgroup/a/b", "/sys/fs/cgroup")
-    assert agent.ancestry(group) == ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]
+    group = cgroups.Group(2, "/sys/fs/cgroup/a/b", "/sys/fs/cgroup")
+    assert cgroups.ancestry(group) == ["/sys/fs/cgroup/a/b", "/sys/fs/cgroup/a", "/sys/fs/cgroup"]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +80,7 @@ def test_ancestry_ends_at_the_mount_point():
     ],
 )
 def test_quota(quota, period, cores):
-    assert agent.parse_quota(quota, period) == cores
+    assert cgroups.parse_quota(quota, period) == cores
 
 
 @pytest.mark.parametrize(
@@ -82,7 +93,7 @@ def test_quota(quota, period, cores):
     ],
 )
 def test_memory_limit(text, limit):
-    assert agent.parse_limit(text) == limit
+    assert cgroups.parse_limit(text) == limit
 
 
 @pytest.mark.parametrize(
@@ -95,8 +106,8 @@ def test_memory_limit(text, limit):
     ],
 )
 def test_cpu_lists(text, cpus, again):
-    assert agent.parse_cpus(text) == cpus
-    assert agent.format_cpus(agent.parse_cpus(text)) == again
+    assert cgroups.parse_cpus(text) == cpus
+    assert cgroups.format_cpus(cgroups.parse_cpus(text)) == again
 
 
 @pytest.mark.parametrize(
@@ -113,61 +124,63 @@ def test_cpu_lists(text, cpus, again):
     ],
 )
 def test_keyed_files(name, key, value):
-    assert agent.parse_keyed(golden(name), key) == value
+    assert kernel_files.parse_keyed(golden(name), key) == value
 
 
 def test_process_stat_with_brackets_in_its_name():
-    assert agent.parse_process(golden("process.stat")) == agent.ProcessStat(
+    assert processes.parse_process(golden("process.stat")) == processes.ProcessStat(
         4200, 812 + 97 + 41 + 5, 53, 51200
     )
 
 
 def test_thread_status():
-    assert agent.parse_switches(golden("thread.status")) == (1234, 56)
+    assert scheduling.parse_switches(golden("thread.status")) == (1234, 56)
 
 
 def test_thread_schedstat():
-    assert agent.parse_run_delay("56189338 1035928049 40\n") == pytest.approx(1.035928049)
-    assert agent.parse_run_delay("") is None
-    assert agent.parse_run_delay("1 x 2") is None
+    assert scheduling.parse_run_delay("56189338 1035928049 40\n") == pytest.approx(1.035928049)
+    assert scheduling.parse_run_delay("") is None
+    assert scheduling.parse_run_delay("1 x 2") is None
 
 
 def test_a_thread_under_the_number_of_another_begins_at_nothing():
-    before = agent.Scheduling(100, 10, 3.0)
-    assert agent.Scheduling(120, 11, 3.5).since(before) == (20, 1, 0.5)
-    assert agent.Scheduling(7, 1, 0.25).since(before) == (7, 1, 0.25)
-    assert agent.Scheduling(120, 11, None).since(before) == (20, 1, None)
-    assert agent.total_scheduling([agent.Scheduling(1, 2, 0.5), agent.Scheduling(1, 2, None)]) == (2, 4, 0.5)
-    assert agent.total_scheduling([agent.Scheduling(1, 2, None)]) == (1, 2, None)
+    before = scheduling.Scheduling(100, 10, 3.0)
+    assert scheduling.Scheduling(120, 11, 3.5).since(before) == (20, 1, 0.5)
+    assert scheduling.Scheduling(7, 1, 0.25).since(before) == (7, 1, 0.25)
+    assert scheduling.Scheduling(120, 11, None).since(before) == (20, 1, None)
+    assert scheduling.total_scheduling(
+        [scheduling.Scheduling(1, 2, 0.5), scheduling.Scheduling(1, 2, None)]
+    ) == (2, 4, 0.5)
+    assert scheduling.total_scheduling([scheduling.Scheduling(1, 2, None)]) == (1, 2, None)
 
 
 def test_network():
-    assert agent.parse_network(golden("net.dev"), "eth0") == (1651373040, 1802174)
-    assert agent.parse_network(golden("net.dev"), "eth1") is None
+    assert networks.parse_network(golden("net.dev"), "eth0") == (1651373040, 1802174)
+    assert networks.parse_network(golden("net.dev"), "eth1") is None
 
 
 def test_segments():
-    assert agent.parse_segments(golden("net.snmp")) == (1042877, 3191)
-    assert agent.parse_segments(golden("net.dev")) is None
-    assert agent.parse_segments("Tcp: OutSegs\nTcp: 7\n") is None
-    assert agent.parse_segments("Tcp: RetransSegs OutSegs\nTcp: 1 x\n") is None
+    assert networks.parse_segments(golden("net.snmp")) == (1042877, 3191)
+    assert networks.parse_segments(golden("net.dev")) is None
+    assert networks.parse_segments("Tcp: OutSegs\nTcp: 7\n") is None
+    assert networks.parse_segments("Tcp: RetransSegs OutSegs\nTcp: 1 x\n") is None
 
 
 def test_segments_that_had_arrived_were_sent_again_needlessly():
-    assert agent.parse_needless(golden("net.netstat")) == 580
-    assert agent.parse_needless("TcpExt: A TCPDSACKRecv\nTcpExt: 1 14\n") == 14, "older kernels"
-    assert agent.parse_needless("TcpExt: A\nTcpExt: 1\n") is None
-    assert agent.parse_needless(golden("net.snmp")) is None
+    assert networks.parse_needless(golden("net.netstat")) == 580
+    assert networks.parse_needless("TcpExt: A TCPDSACKRecv\nTcpExt: 1 14\n") == 14, "older kernels"
+    assert networks.parse_needless("TcpExt: A\nTcpExt: 1\n") is None
+    assert networks.parse_needless(golden("net.snmp")) is None
 
 
 def test_segments_are_counted_where_an_interface_is_the_replica_s_own(monkeypatch):
     held = {"/proc/net/dev": golden("net.dev"), "/proc/net/snmp": golden("net.snmp")}
-    monkeypatch.setattr(agent.KeptFiles, "read", lambda _self, path: held.get(path))
+    monkeypatch.setattr(kernel_files.KeptFiles, "read", lambda _self, path: held.get(path))
     fields = {"sent_segments", "retransmitted_segments", "network_sent_bytes"}
     found = {}
     for interface in ("eth0", "eth7", None):
         held["/proc/net/snmp"] = golden("net.snmp")
-        sampler = agent.Sampler(config(interface))
+        sampler = samples.Sampler(config(interface))
         held["/proc/net/snmp"] = held["/proc/net/snmp"].replace("1042877 3191", "1042977 3193")
         line = sampler.sample()
         found[interface] = {name: line[name] for name in fields}
@@ -177,8 +190,8 @@ def test_segments_are_counted_where_an_interface_is_the_replica_s_own(monkeypatc
 
 def test_what_was_sent_again_needlessly_is_not_lost(monkeypatch):
     held = {f"/proc/net/{name}": golden(f"net.{name}") for name in ("dev", "snmp", "netstat")}
-    monkeypatch.setattr(agent.KeptFiles, "read", lambda _self, path: held.get(path))
-    sampler = agent.Sampler(config("eth0"))
+    monkeypatch.setattr(kernel_files.KeptFiles, "read", lambda _self, path: held.get(path))
+    sampler = samples.Sampler(config("eth0"))
     for again, needless, lost in ((3201, 588, 2), (3202, 590, 0)):
         held["/proc/net/snmp"] = golden("net.snmp").replace(" 3191 ", f" {again} ")
         held["/proc/net/netstat"] = golden("net.netstat").replace(" 580\n", f" {needless}\n")
@@ -193,10 +206,10 @@ def test_samples_have_the_moment_of_their_reading_and_leave_no_time_out(monkeypa
         now[0] += 0.125
         return now[0] + seconds
 
-    monkeypatch.setattr(agent.time, "monotonic", lambda: later(0.0))
-    monkeypatch.setattr(agent.time, "time", lambda: later(5e8))
-    monkeypatch.setattr(agent.time, "process_time", lambda: later(0.0))
-    sampler = agent.Sampler(config("eth0"))
+    monkeypatch.setattr(time, "monotonic", lambda: later(0.0))
+    monkeypatch.setattr(time, "time", lambda: later(5e8))
+    monkeypatch.setattr(time, "process_time", lambda: later(0.0))
+    sampler = samples.Sampler(config("eth0"))
     sampler.begin({})
     lines = [sampler.sample() for _ in range(5)]
     for before, after in itertools.pairwise(lines):
@@ -209,7 +222,7 @@ def test_samples_have_the_moment_of_their_reading_and_leave_no_time_out(monkeypa
     st.sampled_from([0.02, 0.1, 1, 7.5]),
 )
 def test_samples_keep_to_the_grid_and_leave_out_what_was_missed(due, late, interval):
-    following = agent.next_due(due, due + late, interval)
+    following = samples.next_due(due, due + late, interval)
     assert due + late < following + 1e-6
     assert following <= due + late + interval + 1e-6
     assert (following - due) / interval == pytest.approx(round((following - due) / interval), abs=1e-6)
@@ -218,14 +231,14 @@ def test_samples_keep_to_the_grid_and_leave_out_what_was_missed(due, late, inter
 def config(interface):
     known = {"job": "clicks", "role": "ps", "index": 0, "attempt": 1, "command": ["x"], "cluster": {}}
     files = dict.fromkeys(("spool", "exit", "reports"), "/x")
-    return agent.Config({**known, **files, "interface": interface, "own_cgroup": False})
+    return configs.Config({**known, **files, "interface": interface, "own_cgroup": False})
 
 
 def test_busy_cpus():
-    assert agent.parse_busy(golden("proc.stat"), frozenset({1})) == (250 + 25 + 120 + 2 + 3, 5)
+    assert samples.parse_busy(golden("proc.stat"), frozenset({1})) == (250 + 25 + 120 + 2 + 3, 5)
     short = "cpu0 250 25 120 9000 40 2 3\n"
-    assert agent.parse_busy(short, frozenset({0})) == (400, 0)
-    assert agent.parse_busy(golden("proc.stat"), frozenset({0, 7})) is None
+    assert samples.parse_busy(short, frozenset({0})) == (400, 0)
+    assert samples.parse_busy(golden("proc.stat"), frozenset({0, 7})) is None
 
 
 @pytest.mark.parametrize(
@@ -238,7 +251,7 @@ def test_busy_cpus():
     ],
 )
 def test_gpus(text, expected):
-    assert agent.parse_gpus(text) == expected
+    assert gpus.parse_gpus(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -246,7 +259,7 @@ def test_gpus(text, expected):
     [(None, ""), ("", None), ("-1", None), ("0,2", "0,2"), ("GPU-8f3a-1", "GPU-8f3a-1"), ("MIG-1", "")],
 )
 def test_visible_gpus(value, expected):
-    assert agent.visible_gpus({} if value is None else {"CUDA_VISIBLE_DEVICES": value}) == expected
+    assert gpus.visible_gpus({} if value is None else {"CUDA_VISIBLE_DEVICES": value}) == expected
 
 
 def write(folder, files):
@@ -269,8 +282,8 @@ def test_reads_version_2_from_files(tmp_path):
         "pod/memory.max": "1073741824\n",
     }
     write(tmp_path, files)
-    mounts = [agent.Mount("/", str(tmp_path), "cgroup2", frozenset())]
-    reader = agent.CgroupReader(agent.KeptFiles(), {"": "/pod/one"}, mounts)
+    mounts = [cgroups.Mount("/", str(tmp_path), "cgroup2", frozenset())]
+    reader = cgroups.CgroupReader(kernel_files.KeptFiles(), {"": "/pod/one"}, mounts)
     assert reader.cpu_limit() == 2.0
     assert reader.cpus() == {2, 3}
     assert reader.cpu_seconds() == pytest.approx(81.250417)
@@ -300,11 +313,11 @@ def test_reads_version_1_from_files(tmp_path):
     write(tmp_path, files)
     parts = {"cpu": "cpu,cpuacct", "cpuset": "cpuset", "memory": "memory"}
     mounts = [
-        agent.Mount("/", str(tmp_path / name), "cgroup", frozenset(options.split(",")))
+        cgroups.Mount("/", str(tmp_path / name), "cgroup", frozenset(options.split(",")))
         for name, options in parts.items()
     ]
     paths = {"cpu": "/job", "cpuacct": "/job", "cpuset": "/", "memory": "/job", "": "/"}
-    reader = agent.CgroupReader(agent.KeptFiles(), paths, mounts)
+    reader = cgroups.CgroupReader(kernel_files.KeptFiles(), paths, mounts)
     assert reader.cpu_limit() == 3.5
     assert reader.cpus() == set(range(8))
     assert reader.cpu_seconds() == 2.5
@@ -315,7 +328,7 @@ def test_reads_version_1_from_files(tmp_path):
 
 
 def test_what_is_not_there_is_none():
-    reader = agent.CgroupReader(agent.KeptFiles(), {}, [])
+    reader = cgroups.CgroupReader(kernel_files.KeptFiles(), {}, [])
     values = [reader.cpu_limit(), reader.cpu_seconds(), reader.throttled_seconds()]
     values += [reader.memory_bytes(), reader.memory_limit(), reader.oom_kills()]
     assert values == [None] * 6
@@ -324,23 +337,23 @@ def test_what_is_not_there_is_none():
 
 SHAPED = st.text(alphabet="0123456789 -,.:/\n\t()maxcpu\\", max_size=200)
 PARSERS = [
-    agent.parse_integer,
-    agent.parse_limit,
-    agent.parse_cpus,
-    agent.parse_mounts,
-    agent.parse_cgroups,
-    agent.parse_process,
-    agent.parse_switches,
-    agent.parse_run_delay,
-    agent.parse_segments,
-    agent.parse_needless,
-    agent.parse_gpus,
-    lambda text: agent.parse_keyed(text, "usage_usec"),
-    lambda text: agent.parse_quota(text, text),
-    lambda text: agent.parse_network(text, "eth0"),
-    lambda text: agent.parse_busy(text, frozenset({0})),
-    lambda text: agent.locate("cpu", agent.parse_cgroups(text), agent.parse_mounts(text)),
-    lambda text: agent.visible_gpus({"CUDA_VISIBLE_DEVICES": text}),
+    kernel_files.parse_integer,
+    cgroups.parse_limit,
+    cgroups.parse_cpus,
+    cgroups.parse_mounts,
+    cgroups.parse_cgroups,
+    processes.parse_process,
+    scheduling.parse_switches,
+    scheduling.parse_run_delay,
+    networks.parse_segments,
+    networks.parse_needless,
+    gpus.parse_gpus,
+    lambda text: kernel_files.parse_keyed(text, "usage_usec"),
+    lambda text: cgroups.parse_quota(text, text),
+    lambda text: networks.parse_network(text, "eth0"),
+    lambda text: samples.parse_busy(text, frozenset({0})),
+    lambda text: cgroups.locate("cpu", cgroups.parse_cgroups(text), cgroups.parse_mounts(text)),
+    lambda text: gpus.visible_gpus({"CUDA_VISIBLE_DEVICES": text}),
 ]
 
 
@@ -361,12 +374,12 @@ def test_parsers_take_any_cut_of_a_real_file(name, data):
 
 @given(st.binary() | st.recursive(st.floats() | st.text(), st.lists).map(lambda v: json.dumps(v).encode()))
 def test_reports_take_any_bytes(line):
-    assert agent.parse_report(line) is None
+    assert reports.parse_report(line) is None
 
 
 @given(st.frozensets(st.integers(0, 500)))
 def test_cpu_lists_round_trip(cpus):
-    assert agent.parse_cpus(agent.format_cpus(cpus)) == cpus
+    assert cgroups.parse_cpus(cgroups.format_cpus(cpus)) == cpus
 
 
 @pytest.mark.parametrize(
@@ -384,9 +397,9 @@ def test_cpu_lists_round_trip(cpus):
     ],
 )
 def test_reports(line, expected):
-    report = agent.parse_report(line)
+    report = reports.parse_report(line)
     if report is not None:
-        agent.mend_report(report, 5.0)
+        reports.mend_report(report, 5.0)
     assert report == expected
 
 
@@ -415,7 +428,7 @@ def test_reports(line, expected):
 )  # fmt: skip
 def test_a_bad_field_costs_that_field_alone(given, left, faults):
     report = {"type": "step", **given}
-    assert agent.mend_report(report, 1.7e9) == faults
+    assert reports.mend_report(report, 1.7e9) == faults
     assert report == {"type": "step", "at": 1.7e9, **left}
 
 
@@ -423,7 +436,7 @@ def test_a_bad_field_costs_that_field_alone(given, left, faults):
 def test_the_agent_knows_the_numbers_that_are_kept(kind, record):
     """It runs where Paceline is not, so that the names stand there as well."""
     names = {field.name for field in dataclasses.fields(record)} - {"replica", "attempt", "at"}
-    assert set(agent.REPORT_NUMBERS[kind]) == names
+    assert set(reports.REPORT_NUMBERS[kind]) == names
 
 
 JSON = st.recursive(
@@ -433,16 +446,16 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(sorted(agent.REPORT_NUMBERS)), st.data())
+@given(st.sampled_from(sorted(reports.REPORT_NUMBERS)), st.data())
 def test_numbers_of_a_report_are_numbers_whatever_was_written(kind, data):
-    names = (*agent.REPORT_NUMBERS[kind], "at", "other")
+    names = (*reports.REPORT_NUMBERS[kind], "at", "other")
     written = data.draw(st.dictionaries(st.sampled_from(names), JSON))
-    report = agent.parse_report(json.dumps({"type": kind, **written}).encode())
-    agent.mend_report(report, 1.7e9)
-    for name in (*agent.REPORT_NUMBERS[kind], "at"):
+    report = reports.parse_report(json.dumps({"type": kind, **written}).encode())
+    reports.mend_report(report, 1.7e9)
+    for name in (*reports.REPORT_NUMBERS[kind], "at"):
         value = report.get(name)
         assert value is None or (
-            type(value) in (int, float) and (abs(value) < 2**63 or name in agent.QUALITIES)
+            type(value) in (int, float) and (abs(value) < 2**63 or name in reports.QUALITIES)
         )
     read = spools.parse(json.dumps(report).encode() + b"\n", replica=WORKER, attempt=1, offset=0)
     assert read.broken == 0

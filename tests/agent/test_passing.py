@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import configs, passing
+from paceline.agent.paceline_agent.profiles import Profiles
 
-passing = agent.load("passing")
 NAME = "2026-01-02T03-04-05.678Z"
 REQUEST = f"{NAME} profile 1000 7.500"
 
@@ -65,8 +65,6 @@ class Others:
 @pytest.fixture
 def others(monkeypatch: pytest.MonkeyPatch) -> Iterator[Others]:
     monkeypatch.setattr(passing, "SECONDS", 600.0)
-    load = agent.load
-    monkeypatch.setattr(agent, "load", lambda name: passing if name == "passing" else load(name))
     with Others().answering() as found:
         yield found
 
@@ -116,14 +114,14 @@ def test_on_one_machine_all_agents_see_the_request_themselves(others, tmp_path):
     assert others.asked == []
 
 
-def profiles(folder: Path, role: str, port: int | None) -> agent.Profiles:
+def profiles(folder: Path, role: str, port: int | None) -> Profiles:
     """What an agent does with requests; at the port of its server nothing listens."""
     (folder / "traces").mkdir()
     with socket.create_server(("127.0.0.1", 0)) as free:
         server = free.getsockname()[1]
     hosts = {"chief": 1, "evaluator": 1, "ps": 1, "worker": 1}
     (folder / "token").write_text("secret-7\n")
-    config = agent.Config(
+    config = configs.Config(
         {
             "job": "clicks", "role": role, "index": 0, "attempt": 1, "command": ["train"], "spool": "spool",
             "cluster": {role: [f"127.0.0.1:{server}"] * count for role, count in hosts.items()},
@@ -131,7 +129,7 @@ def profiles(folder: Path, role: str, port: int | None) -> agent.Profiles:
             "metrics_port": port, "token_file": str(folder / "token"),
         }
     )  # fmt: skip
-    return agent.Profiles(config)
+    return Profiles(config)
 
 
 def wait_for_threads(before: set[threading.Thread]) -> None:

@@ -17,14 +17,11 @@ import pytest
 from hypothesis import given
 from support import interpreters
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import profiler
 
 NAME = "2026-01-02T03-04-05.678Z"
 ANSWER = b"\x38\x01"  # empty_trace: true
 BODY = struct.pack(">BL", 0, len(ANSWER)) + ANSWER
-
-
-profiler = agent.load("profiler")
 
 
 def opened() -> object:

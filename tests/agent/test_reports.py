@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import spools
+from paceline.agent.paceline_agent.reports import Reports
 
 SEEN = {"source": "instrumentation", "at": 1.0}
 
@@ -17,12 +18,12 @@ def forwarded(tmp_path):
     """What of some reports arrives in the spool, a line after the other."""
     path = tmp_path / "reports"
     passed = []
-    reports = agent.Reports(str(path), passed.append)
+    reports = Reports(str(path), passed.append)
 
     def forward(*lines):
         with path.open("a") as file:
             file.writelines(json.dumps(line) + "\n" for line in lines)
-        reports.forward(agent.Spool(str(tmp_path / "spool")), final=False)
+        reports.forward(spools.Spool(str(tmp_path / "spool")), final=False)
         assert reports.rejected == 0
         return [(line["type"], line.get("source")) for line in passed]
 
@@ -57,8 +58,8 @@ def test_each_kind_is_judged_by_itself(forwarded):
 def test_what_is_wrong_with_reports_is_said_now_and_then(tmp_path):
     path, spool, at = tmp_path / "reports", tmp_path / "spool", time.time()
     passed = []
-    reports = agent.Reports(str(path), passed.append)
-    writer = agent.Spool(str(spool))
+    reports = Reports(str(path), passed.append)
+    writer = spools.Spool(str(spool))
     for number in range(120):
         with path.open("a") as file:
             file.write(json.dumps({"type": "step", "at": at, "step": f"{number} of 120", "steps": 1}) + "\n")

@@ -20,7 +20,8 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import answers, configs, metrics, requests, servers, spools
+from paceline.agent.paceline_agent.pages import Pages
 from paceline.model.roles import ReplicaId
 from paceline.sources import agents
 
@@ -153,13 +154,13 @@ def test_a_request_is_taken_back_that_an_earlier_agent_left(
     replica: Callable[..., Any], tmp_path: Path, seconds_ago: float, stays: bool
 ) -> None:
     told = {**replica("true").config, "placeholders": {"run_dir": str(tmp_path)}}
-    config = agent.parse_config(json.dumps(told))
+    config = configs.parse_config(json.dumps(told))
     request = tmp_path / "traces" / "request"
     request.parent.mkdir()
     request.write_text(TRACE + "\n")
     at = time.time() - seconds_ago
     os.utime(request, (at, at))
-    agent.Pages(config, agent.Metrics(config)).tidy(time.monotonic())
+    Pages(config, metrics.Metrics(config)).tidy(time.monotonic())
     assert request.exists() == stays
 
 
@@ -233,12 +234,12 @@ def test_the_end_waits_for_a_reader_that_promised_to_come_back(running: Any, por
 
 
 @pytest.fixture
-def pages(replica: Callable[..., Any]) -> agent.Pages:
+def pages(replica: Callable[..., Any]) -> Pages:
     """What is answered of a spool of three bytes."""
     one = replica("true")
     one.spool.write_text("{}\n")
-    config = agent.parse_config(json.dumps(one.config))
-    return agent.Pages(config, agent.Metrics(config))
+    config = configs.parse_config(json.dumps(one.config))
+    return Pages(config, metrics.Metrics(config))
 
 
 @pytest.mark.parametrize("last", [100, 400, 10**6])
@@ -246,7 +247,7 @@ def test_the_end_of_a_spool_comes_with_what_is_seen_of_the_script(
     replica: Callable[..., Any], last: int
 ) -> None:
     one = replica("true")
-    spool = agent.Spool(str(one.spool))
+    spool = spools.Spool(str(one.spool))
     messages = ["TensorFlow 2.21.0 on Python 3.11.7", "its steps, made by sessions"]
     for message in messages:
         spool.append({"type": "instrumentation", "at": 5.0, "message": message})
@@ -254,9 +255,9 @@ def test_the_end_of_a_spool_comes_with_what_is_seen_of_the_script(
     messages.append("device_filters: no")
     for step in range(20):
         spool.append({"type": "step", "at": 6.0 + step, "step": step})
-    config = agent.parse_config(json.dumps(one.config))
-    pages = agent.Pages(config, agent.Metrics(config), spool.seen)
-    status, _, body = pages.answer(agent.Request("GET", "/spool", {"last": str(last)}))
+    config = configs.parse_config(json.dumps(one.config))
+    pages = Pages(config, metrics.Metrics(config), spool.seen)
+    status, _, body = pages.answer(requests.Request("GET", "/spool", {"last": str(last)}))
     assert status == 200
     found = agents.reading(agents.page(body), replica=ReplicaId.parse("worker-1"), attempt=1)
     assert [event.message for event in found.events] == messages
@@ -266,30 +267,30 @@ def test_the_end_of_a_spool_comes_with_what_is_seen_of_the_script(
     assert found.offset == one.spool.stat().st_size, "it is read on from its end"
 
 
-def spool_request(offset: int) -> agent.Request:
-    return agent.Request("GET", "/spool", {"offset": str(offset), "again": "15"})
+def spool_request(offset: int) -> requests.Request:
+    return requests.Request("GET", "/spool", {"offset": str(offset), "again": "15"})
 
 
-def answer(pages: agent.Pages, offset: int) -> None:
+def answer(pages: Pages, offset: int) -> None:
     _, _, stretch = pages.answer(spool_request(offset))
-    assert isinstance(stretch, agent.Stretch)
+    assert isinstance(stretch, answers.Stretch)
     stretch.close()
 
 
-def test_a_promise_counts_before_its_answer_has_arrived(pages: agent.Pages) -> None:
+def test_a_promise_counts_before_its_answer_has_arrived(pages: Pages) -> None:
     assert not pages.is_awaited(time.monotonic())
     answer(pages, 0)
     assert pages.is_awaited(time.monotonic())
 
 
-def test_the_last_answer_arrives_before_the_reader_has_all(pages: agent.Pages) -> None:
+def test_the_last_answer_arrives_before_the_reader_has_all(pages: Pages) -> None:
     answer(pages, 3)
     assert pages.is_awaited(time.monotonic())
     pages.heard(spool_request(3), came=1.0)
     assert not pages.is_awaited(time.monotonic())
 
 
-def test_what_a_reader_asked_last_counts_though_it_is_noted_first(pages: agent.Pages) -> None:
+def test_what_a_reader_asked_last_counts_though_it_is_noted_first(pages: Pages) -> None:
     """Two threads answered; the first was held up between its answer and the note of it."""
     answer(pages, 0)
     answer(pages, 3)
@@ -383,11 +384,11 @@ def test_with_the_token_all_is_answered(guarded: Any, port: int, headers: dict[s
 
 def test_a_token_that_cannot_be_read_lets_no_caller_in(replica: Callable[..., Any]) -> None:
     told = {**replica("true").config, "metrics_port": 1, "token_file": "/nothing/here"}
-    config = agent.parse_config(json.dumps(told))
-    pages = agent.Pages(config, agent.Metrics(config))
-    assert pages.answer(agent.Request("GET", "/spool", {}))[0] == 401
-    assert pages.answer(agent.Request("GET", "/spool", {}, ""))[0] == 401
-    assert pages.answer(agent.Request("GET", "/metrics", {}))[0] == 200
+    config = configs.parse_config(json.dumps(told))
+    pages = Pages(config, metrics.Metrics(config))
+    assert pages.answer(requests.Request("GET", "/spool", {}))[0] == 401
+    assert pages.answer(requests.Request("GET", "/spool", {}, ""))[0] == 401
+    assert pages.answer(requests.Request("GET", "/metrics", {}))[0] == 200
 
 
 def test_a_file_is_given_piece_by_piece(running: Any, port: int) -> None:
@@ -419,7 +420,7 @@ def test_a_pipe_in_the_place_of_a_file_keeps_no_thread(running: Any, port: int) 
     folder = running.folder / "run" / "traces" / TRACE
     folder.mkdir(parents=True)
     os.mkfifo(folder / "worker-1.1.parquet")
-    for _ in range(agent.SERVER_THREADS + 1):
+    for _ in range(servers.SERVER_THREADS + 1):
         with pytest.raises(urllib.error.HTTPError, match="404"):
             get(port, f"/traces/{TRACE}/worker-1.1.parquet")
     assert get(port, "/metrics")

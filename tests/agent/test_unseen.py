@@ -11,13 +11,10 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import unseen
 
 FOLDER = "/run/instrumentation"
 TENSORFLOW = "_pywrap_tensorflow_internal.so"
-
-
-unseen = agent.load("unseen")
 
 
 @pytest.mark.parametrize(

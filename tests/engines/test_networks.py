@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.agents import AGENT
 
-from paceline.agent import agent
 from paceline.engines.local import machines, networks
 from paceline.model.jobs.job_specs import Host, JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
@@ -142,7 +142,7 @@ def sampled(network: networks.Network, sender: ReplicaId, receiver: ReplicaId, f
     with server, server.stdout:
         assert server.stdout.readline() == "ready\n"
         subprocess.run(
-            ["nsenter", f"--net={namespace}", sys.executable, agent.__file__, json.dumps(config)],
+            ["nsenter", f"--net={namespace}", sys.executable, AGENT, json.dumps(config)],
             check=True,
             capture_output=True,
             timeout=240,

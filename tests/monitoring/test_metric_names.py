@@ -13,7 +13,7 @@ import yaml
 from support.memory_clusters import MemoryCluster
 from support.monitoring import DASHBOARDS, FOLDER, expressions
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent.metrics import METRICS
 from paceline.model import imbalances
 from paceline.services.operators.operators import Operator
 from paceline.sources import cadvisors, gpus
@@ -23,9 +23,7 @@ RULES: list[dict[str, Any]] = [
     rule for group in yaml.safe_load((FOLDER / "rules.yaml").read_text())["groups"] for rule in group["rules"]
 ]
 OF_AGENTS = {
-    metric.name + "_total" * (metric.kind == "counter")
-    for metrics in agent.METRICS.values()
-    for metric in metrics
+    metric.name + "_total" * (metric.kind == "counter") for metrics in METRICS.values() for metric in metrics
 }
 _OPERATOR = Operator(MemoryCluster(time.time), agent_image=None, clock=time.time)
 OF_OPERATORS = {

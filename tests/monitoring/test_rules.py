@@ -16,7 +16,8 @@ import yaml
 from support import prometheuses
 from support.monitoring import DASHBOARDS, FOLDER, expressions
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import configs
+from paceline.agent.paceline_agent.metrics import Metrics
 from paceline.rendering import labels, pods
 
 RULES = FOLDER / "rules.yaml"
@@ -67,7 +68,7 @@ def agent_page(role: str, index: int, job: str = "clicks") -> Callable[[], str]:
     """Return what the agent of a replica answers for ``/metrics``: each time a second more."""
     names = ("spool", "exit", "reports")
     known = {"job": job, "role": role, "index": index, "attempt": 1, "command": ["x"], "cluster": {}}
-    metrics = agent.Metrics(agent.parse_config(json.dumps({**known, **dict.fromkeys(names, "/x")})))
+    metrics = Metrics(configs.parse_config(json.dumps({**known, **dict.fromkeys(names, "/x")})))
 
     def page() -> str:
         now = time.time()

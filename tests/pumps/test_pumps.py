@@ -18,7 +18,7 @@ from collections.abc import Callable
 
 import pytest
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import environments, reports
 from paceline.diagnosing.failures import known, last_words
 from paceline.errors import PacelineError
 from paceline.linting import catalogues, shells
@@ -93,9 +93,9 @@ READERS: dict[str, Callable[[str], object]] = {
         json.dumps({"type": "note", "at": 1.0, "message": text}).encode(), replica=WORKER, attempt=1, offset=0
     ),
     "metrics": lambda text: list(expositions.lines(text, ["a"], 0.0)),
-    "report": lambda text: agent.parse_report(text.encode()),
-    "report, a field": lambda text: agent.mend_report({"type": "step", "step": text}, 1.0),
-    "placeholders": lambda text: agent.fill(text, {"job": "a", "role": "ps"}),
+    "report": lambda text: reports.parse_report(text.encode()),
+    "report, a field": lambda text: reports.mend_report({"type": "step", "step": text}, 1.0),
+    "placeholders": lambda text: environments.fill(text, {"job": "a", "role": "ps"}),
 }
 #: What is repeated.
 PUMPS = (

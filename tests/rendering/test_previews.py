@@ -8,7 +8,8 @@ from typing import Any
 import hypothesis.strategies as st
 from hypothesis import given
 
-from paceline.agent import agent
+from paceline.agent.paceline_agent import environments
+from paceline.agent.paceline_agent.configs import parse_config
 from paceline.model.jobs.job_specs import PLACEHOLDERS, Framework
 from paceline.rendering import previews
 
@@ -37,10 +38,10 @@ def configs(draw: st.DrawFn) -> dict[str, Any]:
 
 @given(configs())
 def test_command_and_environment_are_those_that_the_agent_makes(config: dict[str, Any]) -> None:
-    told = agent.parse_config(json.dumps(config))
-    values = agent.placeholder_values(told, 2)
-    assert previews.command(config) == tuple(agent.fill(part, values) for part in config["command"])
-    made = agent.command_environment(told, 2, {})
+    told = parse_config(json.dumps(config))
+    values = environments.placeholder_values(told, 2)
+    assert previews.command(config) == tuple(environments.fill(part, values) for part in config["command"])
+    made = environments.command_environment(told, 2, {})
     assert previews.environment(config).items() <= made.items()
 
 
@@ -48,4 +49,4 @@ def test_command_and_environment_are_those_that_the_agent_makes(config: dict[str
 def test_what_others_wrote_is_seen_as_they_wrote_it(text: str) -> None:
     values = {name: f"<{name}>" for name in PLACEHOLDERS}
     assert previews.fill(previews.literal(text), values) == text
-    assert agent.fill(previews.literal(text), values) == text
+    assert environments.fill(previews.literal(text), values) == text

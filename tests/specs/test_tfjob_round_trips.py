@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from support.examples import examples
 
 from paceline import specs
-from paceline.agent import agent
+from paceline.agent.paceline_agent import environments
 from paceline.errors import InvalidInput
 from paceline.model import quantities
 from paceline.model.jobs import job_specs
@@ -72,9 +72,10 @@ def without_agent(objects: list[Tree]) -> Tree:
         told = json.loads(config_map["data"][f"{name.lower()}.json"])
         pod = replicas["template"]["spec"]
         (container,) = pod["containers"]
-        container["command"] = [agent.fill(word, MARKED) for word in told["command"]]
+        container["command"] = [environments.fill(word, MARKED) for word in told["command"]]
         container["env"] = [
-            {"name": key, "value": agent.fill(value, MARKED)} for key, value in told["environment"].items()
+            {"name": key, "value": environments.fill(value, MARKED)}
+            for key, value in told["environment"].items()
         ]
         for each, where in ((pod, "volumes"), (container, "volumeMounts")):
             each[where] = [one for one in each[where] if one["name"] not in OWN_VOLUMES]

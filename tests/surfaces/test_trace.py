@@ -10,7 +10,7 @@ from support import traced_jobs
 from support.filled_homes import fill
 from support.trace_files import LONG, NAME, trace, write
 
-from paceline.agent import profiler
+from paceline.agent.paceline_agent import profiler
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.traces import traced_steps
 from paceline.services.observing import traces as services

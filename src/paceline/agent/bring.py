@@ -17,8 +17,6 @@ import sys
 import sysconfig
 from pathlib import Path
 
-from paceline.agent import FILES
-
 _NOT_NEEDED = (
     "test", "tests", "idlelib", "tkinter", "turtledemo", "lib2to3", "ensurepip", "site-packages",
     "dist-packages", "__pycache__", "config-*", "pydoc_data",
@@ -59,14 +57,14 @@ def bring(folder: Path) -> None:
                 other.unlink(missing_ok=True)
                 os.link(first, other)
     here = Path(__file__).parent
-    for name in FILES:
-        shutil.copy(here / name, folder / name)
-    shutil.copytree(
-        here.with_name("instrumentation"),
-        folder / "instrumentation",
-        ignore=shutil.ignore_patterns("__pycache__"),
-        dirs_exist_ok=True,
-    )
+    shutil.copy(here / "agent.py", folder / "agent.py")
+    for package in (here / "paceline_agent", here.with_name("instrumentation")):
+        shutil.copytree(
+            package,
+            folder / package.name,
+            ignore=shutil.ignore_patterns("__pycache__"),
+            dirs_exist_ok=True,
+        )
 
 
 def _names(path: Path) -> list[str]:

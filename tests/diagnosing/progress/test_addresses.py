@@ -7,7 +7,7 @@ import dataclasses
 from support import cases
 from support.cases import START, found
 
-from paceline.agent import oddities
+from paceline.agent.paceline_agent import oddities
 from paceline.diagnosing import diagnoses
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import addresses

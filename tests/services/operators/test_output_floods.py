@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import examples
 
-from paceline.agent import oddities
+from paceline.agent.paceline_agent import oddities
 from paceline.engines.kubernetes.clusters import OutputLine
 from paceline.services import log_files
 from paceline.services.log_files import LogFile, OutputPiece

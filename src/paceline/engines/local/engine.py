@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import functools
 import importlib.resources
@@ -35,8 +36,6 @@ from paceline.model.roles import ReplicaId
 from paceline.rendering import environments, host_plans
 
 log = logging.getLogger(__name__)
-#: Files of `paceline.agent`, which runs beside each replica; the platform does not import it.
-AGENT_FILES = ("agent.py", "profiler.py", "unseen.py", "oddities.py", "passing.py")
 
 
 class LocalEngine:
@@ -70,16 +69,7 @@ class LocalEngine:
 
         See ``engines.Engine``.
         """
-        package = importlib.resources.files("paceline")
-        for name in AGENT_FILES:
-            (self._folder.path / name).write_bytes(package.joinpath("agent", name).read_bytes())
-        with importlib.resources.as_file(package.joinpath("instrumentation")) as instrumentation:
-            shutil.copytree(
-                instrumentation,
-                self._folder.instrumentation,
-                ignore=shutil.ignore_patterns("__pycache__"),
-                dirs_exist_ok=True,
-            )
+        self._copy_code()
         if self._network is not None and not self._network.exists():
             self._network.create()
         self._create_host_groups()
@@ -89,6 +79,20 @@ class LocalEngine:
             *codes.notes(self._folder.path),
             *shells.note(self._folder.environment, processes.environment(os.environ)),
         ]
+
+    def _copy_code(self) -> None:
+        """Copy what runs beside each replica and in it; the platform imports neither."""
+        package = importlib.resources.files("paceline")
+        self._folder.agent.write_bytes(package.joinpath("agent", "agent.py").read_bytes())
+        for source, target in (
+            (package.joinpath("agent", "paceline_agent"), self._folder.agent_package),
+            (package.joinpath("instrumentation"), self._folder.instrumentation),
+        ):
+            with importlib.resources.as_file(source) as folder:
+                ignored = shutil.ignore_patterns("__pycache__")
+                shutil.copytree(folder, target, ignore=ignored, dirs_exist_ok=True)
+        # Once, and not by each of the agents, which start at the same time.
+        compileall.compile_dir(self._folder.agent_package, quiet=2)
 
     def _close_ports(self) -> list[str]:
         """Close the replicas' ports to other machines; if that fails, return the reason as a sentence."""

@@ -7,7 +7,7 @@
     RUN/change.lock                      held and signed by the process that changes or probes the running job
     RUN/layout.json                      host, cores and address of each replica
     RUN/environment.json                 digests of the shell environment in which the job first started
-    RUN/agent.py                         the replicas' agent; the modules that it loads are beside it
+    RUN/agent.py, paceline_agent/        the replicas' agent
     RUN/instrumentation/                 the instrumentation of their training scripts
     RUN/code/, code.json                 the code that was fetched for the job, and the fetcher's last message
     RUN/replicas/ps-0.1/                 attempt 1 of ps-0: config, spool, reports, exit reason
@@ -58,6 +58,11 @@ class RunFolder:
     def agent(self) -> Path:
         """The agent that the replicas of this run use."""
         return self.path / "agent.py"
+
+    @property
+    def agent_package(self) -> Path:
+        """The package that the agent loads from beside itself."""
+        return self.path / "paceline_agent"
 
     @property
     def instrumentation(self) -> Path:

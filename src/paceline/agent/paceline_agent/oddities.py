@@ -1,8 +1,6 @@
 """Reports what a command does that its exit code does not show.
 
 It may flood its log, outlive its trainer, or listen at another port than the one at which others look for it.
-
-The module runs under Python 3.6 and later, hence the old-fashioned syntax.
 """
 
 import os
@@ -42,7 +40,7 @@ class Watch:
         self._output = output
         self._has_flooded = False
         self._trainer = 0
-        self._ended_at = None  # type: Optional[float]
+        self._ended_at: Optional[float] = None
         self._port = port
 
     def look(self, now: float, pids: Callable[[], Iterable[int]] = tuple) -> List[Dict[str, Any]]:
@@ -114,7 +112,7 @@ class Watch:
 
 def listening(pids: Iterable[int], proc: str = "/proc") -> Optional[Set[int]]:
     """Return the ports at which processes listen; None: one process cannot be inspected."""
-    ports = set()  # type: Set[int]
+    ports: Set[int] = set()
     for pid in pids:
         place = os.path.join(proc, str(pid))
         try:
@@ -150,7 +148,7 @@ def holder(port: int, proc: str = "/proc") -> Optional[str]:
 
 def _opened(place: str) -> Set[str]:
     """Return the open files of a process; OSError if they cannot be listed."""
-    found = set()  # type: Set[str]
+    found: Set[str] = set()
     for name in os.listdir(os.path.join(place, "fd")):
         try:
             found.add(os.readlink(os.path.join(place, "fd", name)))

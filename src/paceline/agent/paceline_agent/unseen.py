@@ -1,8 +1,7 @@
 """Finds out why a training script is not seen: from how its process was started.
 
 Python imports the instrumentation through ``sitecustomize`` on ``PYTHONPATH``. A process that ignores either
-of them has loaded TensorFlow or PyTorch without the instrumentation. The module runs under Python 3.6 and
-later, hence the old-fashioned syntax.
+of them has loaded TensorFlow or PyTorch without the instrumentation.
 """
 
 import os

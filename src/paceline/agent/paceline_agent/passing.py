@@ -1,7 +1,4 @@
-"""Sends requests to the other agents of the same job over the network.
-
-The module runs under Python 3.6 and later, hence the old-fashioned syntax.
-"""
+"""Sends requests to the other agents of the same job over the network."""
 
 import concurrent.futures
 import contextlib

@@ -2,8 +2,7 @@
 
 This is one gRPC call: ``tensorflow.ProfilerService/Profile`` (``profiler_service.proto``), over HTTP/2 (RFC
 9113) with headers in HPACK (RFC 7541). The agent has no library for these protocols, and one call needs
-little of either. The server writes its profile into a folder of its own machine, so the answer is small. The
-module runs under Python 3.6 and later, hence the old-fashioned syntax.
+little of either. The server writes its profile into a folder of its own machine, so the answer is small.
 """
 
 import contextlib
@@ -111,7 +110,7 @@ class Call:
         self._received = b""
         self._body = b""
         self.is_over = False
-        self.status = None  # type: Optional[int]
+        self.status: Optional[int] = None
         headers = b"".join(
             header(name, value.encode("ascii"))
             for name, value in (
