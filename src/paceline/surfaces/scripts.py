@@ -12,7 +12,7 @@ from paceline.model.measures import script_facts
 from paceline.model.roles import ReplicaId
 from paceline.model.variables import cures
 from paceline.model.words import listed
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 
 
 def seen(spec: JobSpec, replicas: Sequence[ReplicaRow], events: Sequence[JobEvent]) -> list[tuple[str, str]]:
@@ -76,7 +76,7 @@ def is_of_steps(event: JobEvent) -> bool:
     return event.kind == SEEN and event.message.startswith(STEPS_SEEN)
 
 
-def events(jobs: LifeCycle, run: Run) -> list[JobEvent]:
+def events(jobs: JobReader, run: Run) -> list[JobEvent]:
     """Return the events of a job, including those about its scripts.
 
     If no store of the operator is configured on a cluster, only the agents have the events about scripts.

@@ -12,7 +12,7 @@ import pytest
 from support import filled_homes, paced_jobs
 
 from paceline import specs
-from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError
+from paceline.errors import Conflict, InvalidInput, NotFound
 from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.run_queries import Order, RunQuery
 from paceline.model.jobs.runs import Run, Submit
@@ -251,11 +251,6 @@ def test_a_server_elsewhere_has_no_files_of_this_machine(
     job = specs.parse_job(SLEEPING + "  code: {folder: src}\n", file="sleepy.yaml")
     with pytest.raises(InvalidInput, match="folder is on this machine"):
         elsewhere.submit(job.spec, source=job.text, base=tmp_path)
-
-
-def test_the_store_is_the_servers(served: ServerJobs) -> None:
-    with pytest.raises(PacelineError, match="the server's alone"):
-        served.stored("census")
 
 
 def test_every_selector_reaches_the_server(home: state_dirs.Home, served: ServerJobs) -> None:

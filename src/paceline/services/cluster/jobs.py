@@ -55,7 +55,7 @@ from paceline.services.cluster.measurements import ClusterMeasurements, Found
 from paceline.services.cluster.records import UnreadableStatus
 from paceline.services.cluster.submits import Made
 from paceline.services.cluster.trace_sites import PodTraceSite
-from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
+from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, Stored, StoredLifeCycle
 from paceline.services.logs import LogSelection
 from paceline.services.observing import recordings, site_thresholds, snapshots
 from paceline.sources import agents
@@ -63,7 +63,7 @@ from paceline.specs.job_file import custom_resources
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class ClusterJobs(LifeCycle):
+class ClusterJobs(StoredLifeCycle):
     """The jobs of a namespace.
 
     Attributes:
@@ -78,7 +78,8 @@ class ClusterJobs(LifeCycle):
 
     POLL_SECONDS: ClassVar[float] = job_objects.POLL_SECONDS
     DELAY_SECONDS: ClassVar[float] = CLUSTER_DELAY_SECONDS
-    LOOK: ClassVar[str] = "get"
+    IS_MEASURED_AT_HAND: ClassVar[bool] = False
+    PROGRESS_VERB: ClassVar[str] = "get"
     cluster: Cluster
     namespace: str
     runner: Loop

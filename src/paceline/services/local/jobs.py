@@ -39,7 +39,7 @@ from paceline.model.jobs.runs import (
 from paceline.model.jobs.statuses import ACTIVE_PHASES, JobPhase
 from paceline.scheduling.fits import Fit
 from paceline.services import change_locks, logs, packed_folders, variable_plans
-from paceline.services.life_cycles import LifeCycle, Stored
+from paceline.services.life_cycles import JobControl, Stored, StoredLifeCycle
 from paceline.services.local import (
     capacities,
     job_states,
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Jobs(LifeCycle):
+class Jobs(StoredLifeCycle):
     """The operations on the jobs of one home."""
 
     POLL_SECONDS: ClassVar[float] = run_registry.POLL_SECONDS
@@ -274,6 +274,9 @@ class Jobs(LifeCycle):
         """Return the settings of a run that can be adjusted (see `LifeCycle.knobs`)."""
         return resizes.knobs(run, machines.read())
 
+    def check_returns(self, run: Run) -> None:
+        """Accept every run: on one machine all that is taken for a time can be given back."""
+
     def adjust(self, name: str, wanted: Sequence[Adjustment]) -> float:
         """Adjust settings of a running job for a limited time (see `LifeCycle.adjust`).
 
@@ -379,7 +382,7 @@ class Jobs(LifeCycle):
         Raises:
             Conflict: the run cannot be resumed.
         """
-        LifeCycle.check_resumable(self, run)  # A class with slots has no super().
+        JobControl.check_resumable(self, run)  # A class with slots has no super().
         if any(event.kind == IMPORTED for _, event in self.events(run.name)):
             raise Conflict(
                 f"{run.name} came out of a recording, which has no checkpoints",

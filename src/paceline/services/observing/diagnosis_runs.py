@@ -11,7 +11,7 @@ from paceline.diagnosing.cases import Case
 from paceline.diagnosing.situations import Situation
 from paceline.model.explanations.causes import Explanation
 from paceline.model.measures.recordings import Recording
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.services.observing import recordings
 
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class Looker:
             (`recordings.read`).
     """
 
-    def __init__(self, jobs: LifeCycle, name: str, *, thinned: bool = False) -> None:
+    def __init__(self, jobs: JobReader, name: str, *, thinned: bool = False) -> None:
         self._jobs = jobs
         self._name = name
         self._thinned = thinned

@@ -24,7 +24,7 @@ from paceline.model.measures.samples import StepReport
 from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import Role
 from paceline.services import retentions
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader, StoredJobReader, StoredLifeCycle
 from paceline.services.observing import diagnosis_runs, recordings, snapshots
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.stores import Store
@@ -99,7 +99,7 @@ def trend(reports: Sequence[StepReport], stretches: int = STRETCHES) -> tuple[fl
     return tuple(None if count is None else count / width for count in examples)
 
 
-def conclude(jobs: LifeCycle, name: str, look: DiagnosisRun | None = None) -> None:
+def conclude(jobs: StoredJobReader, name: str, look: DiagnosisRun | None = None) -> None:
     """Store what is found in a run that has ended, unless that was done before.
 
     Args:
@@ -118,14 +118,16 @@ def conclude(jobs: LifeCycle, name: str, look: DiagnosisRun | None = None) -> No
     store.conclude(stored, _conclusion(jobs.clock(), look), digest(snapshots.of(look.recording), look))
 
 
-def remember(jobs: LifeCycle, look: DiagnosisRun) -> None:
+def remember(jobs: JobReader, look: DiagnosisRun) -> None:
     """Store what a look has found in a run that has ended, if it can be stored here.
 
     Servers do this by themselves; without a server, the first look does it.
     """
     recording = look.recording
-    if recording.run.phase.is_final and recording.conclusion is None and jobs.keeps:
-        with contextlib.suppress(PacelineError):  # A server stores it, or nothing can be written: no loss.
+    if not (isinstance(jobs, StoredLifeCycle) and jobs.keeps):
+        return
+    if recording.run.phase.is_final and recording.conclusion is None:
+        with contextlib.suppress(PacelineError):  # Nothing can be written: no loss.
             conclude(jobs, recording.run.name, look)
 
 
@@ -133,7 +135,7 @@ def _conclusion(at: float, look: DiagnosisRun) -> Conclusion:
     return Conclusion(at=at, version=metadata.version("paceline"), explanation=look.explanation)
 
 
-def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
+def _is_of(jobs: StoredJobReader, name: str, run: str) -> bool:
     """Return whether a job is still the given run: its name may be reused, or its namespace gone."""
     try:
         return jobs.stored(name).name == run
@@ -144,7 +146,7 @@ def _is_of(jobs: LifeCycle, name: str, run: str) -> bool:
 class Watched(NamedTuple):
     """The job of a stored run: its life cycle, the cache that looks at it, and its name there."""
 
-    jobs: LifeCycle
+    jobs: StoredLifeCycle
     lookout: LookCache
     name: str
 

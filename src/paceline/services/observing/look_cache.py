@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 
 from paceline.model.jobs.runs import Run
 from paceline.model.measures.snapshots import Snapshot
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import StoredJobReader
 from paceline.services.observing import snapshots
 from paceline.services.observing.diagnosis_runs import DiagnosisRun, Looker, pause_seconds
 from paceline.services.observing.time_series import TimeSeries, TimeSeriesReader
@@ -110,7 +110,7 @@ class LookCache:
         clock: seconds of any monotonic clock.
     """
 
-    def __init__(self, jobs: LifeCycle, clock: Callable[[], float]) -> None:
+    def __init__(self, jobs: StoredJobReader, clock: Callable[[], float]) -> None:
         self._jobs, self._clock = jobs, clock
         self._beside = ThreadPoolExecutor(2, "looks")
         self._lock = threading.Lock()

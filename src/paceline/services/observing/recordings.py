@@ -22,7 +22,7 @@ from paceline.model.traces import traced_steps as models
 from paceline.model.traces.traced_steps import Trace
 from paceline.model.variables.variable_plans import Plan
 from paceline.services import variable_plans
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.services.logs import LogSelection
 from paceline.stores import Store
 
@@ -112,7 +112,7 @@ def _reports_before(store: Store, run: Run, since: float) -> list[StepReport]:
 
 
 def whole(
-    jobs: LifeCycle,
+    jobs: JobReader,
     name: str,
     *,
     since: float | None = None,
@@ -146,7 +146,7 @@ def whole(
     )
 
 
-def exported(jobs: LifeCycle, name: str) -> Recording:
+def exported(jobs: JobReader, name: str) -> Recording:
     """Return everything known of a job for a recording file, including the end of its output.
 
     Raises:
@@ -232,7 +232,7 @@ def situation(recording: Recording) -> Situation:
     )
 
 
-def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
+def situation_of(jobs: JobReader, recording: Recording) -> Situation:
     """Return the situation of a job; if only a store still knows the job, as its recording describes it.
 
     Raises:
@@ -245,7 +245,7 @@ def situation_of(jobs: LifeCycle, recording: Recording) -> Situation:
     return dataclasses.replace(found, output=_of_failed(jobs, recording.run, found))
 
 
-def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[OutputTail, ...]:
+def _of_failed(jobs: JobReader, run: Run, situation: Situation) -> tuple[OutputTail, ...]:
     """Return the end of the output of the replicas that failed last."""
     failed = {row.replica for row in situation.replicas if row.has_failed}
     if not failed:
@@ -255,7 +255,7 @@ def _of_failed(jobs: LifeCycle, run: Run, situation: Situation) -> tuple[OutputT
     return ()
 
 
-def _output(jobs: LifeCycle, run: Run, wanted: LogSelection) -> tuple[OutputTail, ...]:
+def _output(jobs: JobReader, run: Run, wanted: LogSelection) -> tuple[OutputTail, ...]:
     lines: dict[tuple[ReplicaId, int], list[str]] = {}
     for line in jobs.logs(run, wanted):
         lines.setdefault((line.replica, line.attempt), []).append(line.text[:OUTPUT_CHARACTERS])
@@ -278,7 +278,7 @@ def judged(recording: Recording, situation: Situation) -> Explanation:
 
 
 def explain(
-    jobs: LifeCycle, name: str, *, thinned: bool = False, anew: bool = False
+    jobs: JobReader, name: str, *, thinned: bool = False, anew: bool = False
 ) -> tuple[Recording | None, Explanation]:
     """Return the explanation of a job's state and speed, and the recording that it is based on.
 
@@ -307,7 +307,7 @@ def explain(
     return recording, dataclasses.replace(found, unknown=(*unread, *found.unknown))
 
 
-def _known(jobs: LifeCycle, name: str, *, thinned: bool) -> tuple[Recording | None, tuple[str, ...]]:
+def _known(jobs: JobReader, name: str, *, thinned: bool) -> tuple[Recording | None, tuple[str, ...]]:
     """Return what is known of a job, and what of it could not be read."""
     try:
         return whole(jobs, name, thinned=thinned), ()

@@ -22,7 +22,7 @@ from paceline.model.grids import Array, Grid
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import EvaluationReport, Measured, Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import StoredJobReader
 from paceline.services.observing.diagnosis_runs import REACH_SECONDS, DiagnosisRun
 
 #: The most cells of a course; their width doubles when more would be needed.
@@ -94,7 +94,7 @@ class TimeSeriesReader:
         look: returns the latest look at the job.
     """
 
-    def __init__(self, jobs: LifeCycle, name: str, look: Callable[[], DiagnosisRun]) -> None:
+    def __init__(self, jobs: StoredJobReader, name: str, look: Callable[[], DiagnosisRun]) -> None:
         self._jobs, self._name, self._look = jobs, name, look
         self._sums: _Sums | None = None
         self._seen: tuple[float | None, float] = None, -math.inf

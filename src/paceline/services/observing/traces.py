@@ -14,7 +14,7 @@ from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import Role
 from paceline.model.traces import traced_steps
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.services.trace_sites import TraceSite
 from paceline.sources import traces as sources
 
@@ -37,7 +37,7 @@ def window(now: float, milliseconds: int) -> traced_steps.Window:
     return traced_steps.Window(now + LEAD_SECONDS, milliseconds)
 
 
-def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
+def running(jobs: JobReader, run: Run, roles: Collection[Role]) -> set[str]:
     """Return the replicas of a run that have one of the roles and are running."""
     return {
         str(row.replica)
@@ -46,7 +46,7 @@ def running(jobs: LifeCycle, run: Run, roles: Collection[Role]) -> set[str]:
     }
 
 
-def traceable(jobs: LifeCycle, name: str) -> tuple[Run, set[str]]:
+def traceable(jobs: JobReader, name: str) -> tuple[Run, set[str]]:
     """Return a job that can be traced, and its trainers.
 
     Raises:
@@ -64,7 +64,7 @@ def traceable(jobs: LifeCycle, name: str) -> tuple[Run, set[str]]:
     return run, found
 
 
-def newest(jobs: LifeCycle, run: Run) -> sources.TraceReading:
+def newest(jobs: JobReader, run: Run) -> sources.TraceReading:
     """Return the newest traces of a run.
 
     Raises:
@@ -81,7 +81,7 @@ def newest(jobs: LifeCycle, run: Run) -> sources.TraceReading:
     return sources.read(site.run, names[-1])
 
 
-def take(jobs: LifeCycle, name: str, *, timeout_seconds: float) -> sources.TraceReading:
+def take(jobs: JobReader, name: str, *, timeout_seconds: float) -> sources.TraceReading:
     """Request a trace of a running job, and return it when all trainers have answered or the time is over.
 
     A trainer with a session traces its next step. If a trainer has no session, or has not answered after
@@ -120,7 +120,7 @@ class _Taking:
         deadline: on the monotonic clock.
     """
 
-    jobs: LifeCycle
+    jobs: JobReader
     run: Run
     wanted: set[str]
     deadline: float

@@ -15,7 +15,7 @@ from paceline.model.explanations.causes import Cause
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.services.observing import diagnosis_runs, finding_debounce
 
 
@@ -65,7 +65,7 @@ class StepReached(Condition):
         is_further: whether to count from the job's step at the first look.
     """
 
-    def __init__(self, jobs: LifeCycle, step: int, *, is_further: bool = False) -> None:
+    def __init__(self, jobs: JobReader, step: int, *, is_further: bool = False) -> None:
         self._jobs, self._step = jobs, step
         self._is_further = is_further
 
@@ -100,7 +100,7 @@ class FindingMade(Condition):
             least a warning.
     """
 
-    def __init__(self, jobs: LifeCycle, name: str, codes: Sequence[str] = ()) -> None:
+    def __init__(self, jobs: JobReader, name: str, codes: Sequence[str] = ()) -> None:
         self._codes = tuple(codes)
         self._looker = diagnosis_runs.Looker(jobs, name, thinned=True)
         self._seen = 0

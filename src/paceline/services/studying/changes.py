@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from paceline.model.jobs.runs import Relay, Run
 from paceline.model.measures.samples import StepReport
 from paceline.model.studies.tunings import Judgement, Objective, TrialOutcome
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import StoredJobReader
 from paceline.services.studying import trials
 from paceline.stores import Store
 from paceline.tuning import judgements
@@ -37,7 +37,7 @@ class Changed:
     judgement: Judgement | None
 
 
-def changes(jobs: LifeCycle, name: str) -> tuple[Changed, ...]:
+def changes(jobs: StoredJobReader, name: str) -> tuple[Changed, ...]:
     """Return the changes of a job, the oldest first.
 
     Raises:

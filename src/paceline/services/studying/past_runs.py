@@ -13,7 +13,7 @@ from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.measures import rates
 from paceline.model.studies.tunings import Objective
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.specs import JobFile
 from paceline.tuning import memories
 from paceline.tuning.memories import PastRun, Regression
@@ -39,7 +39,7 @@ class Suggestion:
     regressions: tuple[Regression, ...]
 
 
-def suggestion(jobs: LifeCycle, job: JobFile, objective: Objective) -> Suggestion:
+def suggestion(jobs: JobReader, job: JobFile, objective: Objective) -> Suggestion:
     """Return what past runs of the same model suggest for a job.
 
     Raises:
@@ -58,7 +58,7 @@ def settings(source: str) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _runs(jobs: LifeCycle, spec: JobSpec) -> Iterator[PastRun]:
+def _runs(jobs: JobReader, spec: JobSpec) -> Iterator[PastRun]:
     for summary in jobs.runs()[:MOST_RUNS]:
         with contextlib.suppress(NotFound, InvalidInput):  # The run was deleted, or its spec is wrong.
             run = jobs.get(summary.name)

@@ -378,9 +378,7 @@ class _Session:
             share=self._share(),
             ended=ended,
         )
-        if self._prober.jobs.keeps:
-            store, stored = self._prober.jobs.stored(self._run.name)
-            store.save_probe(stored, probe)
+        self._prober.jobs.keep_probe(probe)
         self._prober.tell(probe, doing)
         return probe
 

@@ -13,7 +13,7 @@ from paceline.model.measures import rates
 from paceline.model.measures.intervals import Interval, training_interval
 from paceline.model.measures.recordings import Recording
 from paceline.model.studies.tunings import Objective, TrialOutcome
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.services.observing.look_cache import LookCache
 from paceline.services.studying import trials
@@ -76,7 +76,7 @@ class RunComparison:
     sides: tuple[Side, ...]
 
 
-def compared(jobs: LifeCycle, lookout: LookCache, names: Sequence[str]) -> RunComparison:
+def compared(jobs: JobReader, lookout: LookCache, names: Sequence[str]) -> RunComparison:
     """Return the comparison of runs with the first of them.
 
     Raises:

@@ -20,7 +20,7 @@ from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.studies.tunings import Loss, TrialOutcome
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobControl
 from paceline.services.observing import recordings
 from paceline.specs import JobFile
 
@@ -118,7 +118,7 @@ class TrialRunner:
         times: how long they take.
     """
 
-    jobs: LifeCycle
+    jobs: JobControl
     base: Path
     study: str
     times: TrialTimes
@@ -291,7 +291,7 @@ def batch_size(spec: JobSpec) -> int | None:
 
 
 def trained(
-    jobs: LifeCycle, run: Run, times: TrialTimes, *, after: float = 0.0, tell: Tell = _silent
+    jobs: JobControl, run: Run, times: TrialTimes, *, after: float = 0.0, tell: Tell = _silent
 ) -> float | None:
     """Wait until all trainers make steps; return when that was (Unix seconds); None: not within the time.
 
@@ -321,7 +321,7 @@ def trained(
     return None
 
 
-def measured(jobs: LifeCycle, run: Run, since: float, times: TrialTimes, *, tell: Tell = _silent) -> float:
+def measured(jobs: JobControl, run: Run, since: float, times: TrialTimes, *, tell: Tell = _silent) -> float:
     """Wait until enough was measured since a moment; return the moment until which all of it is known."""
     while True:
         now = jobs.clock() - jobs.DELAY_SECONDS
@@ -351,7 +351,7 @@ def _measuring(steps: Sequence[StepReport], passed: float, times: TrialTimes) ->
     )
 
 
-def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
+def _stored(jobs: JobControl, run: Run, since: float, until: float) -> None:
     """Wait until all step reports from before ``until`` are stored, but not longer than `_STORED_SECONDS`.
 
     They are stored when each replica that has reported after ``since`` has also reported after ``until``.
@@ -367,14 +367,14 @@ def _stored(jobs: LifeCycle, run: Run, since: float, until: float) -> None:
         time.sleep(_POLL_SECONDS)
 
 
-def _steps(jobs: LifeCycle, run: Run, since: float | None) -> Sequence[StepReport]:
+def _steps(jobs: JobControl, run: Run, since: float | None) -> Sequence[StepReport]:
     """Return the step reports of a run that are known now; none while its agents start or end."""
     with contextlib.suppress(EngineError):
         return jobs.recording(run.name, since=since).steps
     return ()
 
 
-def _learnt(jobs: LifeCycle, run: Run, examples: int, tell: Tell) -> None:
+def _learnt(jobs: JobControl, run: Run, examples: int, tell: Tell) -> None:
     """Wait until a run has ended, or has trained far beyond the examples where it should have ended."""
     while not jobs.get(run.name).phase.is_final:
         steps = _steps(jobs, run, None)
@@ -393,7 +393,7 @@ def _reason(run: Run) -> str:
     return run.message or ("it ended" if run.phase.is_final else "not all trainers made steps in time")
 
 
-def _end(jobs: LifeCycle, name: str, tell: Tell) -> None:
+def _end(jobs: JobControl, name: str, tell: Tell) -> None:
     run = jobs.get(name)
     tell(TrialActivity(what="ends"))
     if not run.phase.is_final:

@@ -18,7 +18,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.probes import RateUnit
 from paceline.model.studies.tunings import TrialOutcome
 from paceline.probing import windows
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import LiveControl
 from paceline.services.studying import probes
 
 #: The number of turns of each side.
@@ -33,7 +33,7 @@ class Tried:
     after: TrialOutcome
 
 
-def is_possible(jobs: LifeCycle, run: Run, before: JobSpec, after: JobSpec) -> bool:
+def is_possible(jobs: LiveControl, run: Run, before: JobSpec, after: JobSpec) -> bool:
     """Return whether a running job can take over another job file without a restart.
 
     Args:
@@ -47,7 +47,7 @@ def is_possible(jobs: LifeCycle, run: Run, before: JobSpec, after: JobSpec) -> b
 
 
 def tried(
-    jobs: LifeCycle,
+    jobs: LiveControl,
     name: str,
     before: JobSpec,
     after: JobSpec,
@@ -99,13 +99,13 @@ def tried(
     )
 
 
-def _window(jobs: LifeCycle, times: probes.ProbeTimes) -> tuple[float, float]:
+def _window(jobs: LiveControl, times: probes.ProbeTimes) -> tuple[float, float]:
     since = jobs.clock()
     time.sleep(times.window)
     return since, jobs.clock()
 
 
-def keep(jobs: LifeCycle, name: str, wanted: JobSpec) -> None:
+def keep(jobs: LiveControl, name: str, wanted: JobSpec) -> None:
     """Give a running job the settings of another job file permanently.
 
     Raises:

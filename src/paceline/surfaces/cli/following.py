@@ -97,7 +97,7 @@ class Follower:
         from paceline.surfaces.views import job_tables, tops
 
         terminal = printing.console()
-        if not self._jobs.is_measured_at_hand:
+        if not self._jobs.IS_MEASURED_AT_HAND:
             replicas = self._jobs.replicas(self._name)
             return job_tables.job(run, replicas, lost=False, now=time.time(), width=terminal.width)
         snapshot = self._jobs.snapshot(run.name)
@@ -106,7 +106,7 @@ class Follower:
     def _tell_line(self, run: Run) -> None:
         from paceline.surfaces.views import tops
 
-        if not self._jobs.is_measured_at_hand:
+        if not self._jobs.IS_MEASURED_AT_HAND:
             message = f": {run.message}" if run.message else ""
             self._say(f"{run.name} is {run.phase}{message}")
         elif run.started_at is not None:

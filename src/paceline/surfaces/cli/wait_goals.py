@@ -9,7 +9,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from paceline.services.life_cycles import LifeCycle
+    from paceline.services.life_cycles import JobReader
     from paceline.services.observing.wait_conditions import Condition
 
 PHASES = ("succeeded", "running", "finished")
@@ -32,7 +32,7 @@ class WaitGoal:
     is_further: bool = False
     codes: tuple[str, ...] = ()
 
-    def condition(self, jobs: LifeCycle, name: str) -> Condition:
+    def condition(self, jobs: JobReader, name: str) -> Condition:
         """Return the condition that tells whether a job has reached the goal.
 
         Args:

@@ -26,7 +26,7 @@ from paceline.model.measures.recordings import Recording
 from paceline.model.measures.snapshots import Snapshot
 from paceline.model.roles import ReplicaId
 from paceline.scheduling.fits import Fit
-from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle, Stored
+from paceline.services.life_cycles import CLUSTER_DELAY_SECONDS, LifeCycle
 from paceline.services.logs import LogSelection
 from paceline.surfaces.client import readings
 from paceline.surfaces.client.connections import ServerConnection
@@ -263,6 +263,12 @@ class ServerJobs(LifeCycle):
         with readings.understanding(name):
             return [readings.probe(each) for each in document["items"]]
 
+    def check_returns(self, run: Run) -> None:
+        """Accept every run: the server itself checks it."""
+
+    def keep_probe(self, probe: Probe) -> None:
+        """Do nothing: the server stores the probes that it makes."""
+
     def changing(self, name: str, doing: str) -> contextlib.AbstractContextManager[None]:
         """Return an empty context: the server itself locks a job while it changes the job."""
         return contextlib.nullcontext()
@@ -344,14 +350,6 @@ class ServerJobs(LifeCycle):
     def trace_site(self, run: Run) -> ServerSite:
         """Return the site that requests and fetches the traces of a run."""
         return ServerSite(self._connection, _path(run.name, "traces"), self._folder / run.name)
-
-    def stored(self, name: str) -> Stored:
-        """Refuse access to the store, which only the server has.
-
-        Raises:
-            PacelineError: always.
-        """
-        raise PacelineError("the store of a server is the server's alone", "its recording: paceline record")
 
 
 def _path(name: str, *parts: str) -> str:

@@ -11,7 +11,7 @@ from paceline.model.explanations.causes import Explanation
 from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import ExitKind, ReplicaPhase
 from paceline.model.measures.recordings import Recording
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import JobReader
 from paceline.services.logs import LogSelection
 from paceline.services.observing import recordings, summaries
 
@@ -46,7 +46,7 @@ class ReportEvidence:
     logs: tuple[LogTail, ...] = ()
 
 
-def gather(api: LifeCycle, name: str, *, best_auc: float | None = None) -> ReportEvidence:
+def gather(api: JobReader, name: str, *, best_auc: float | None = None) -> ReportEvidence:
     """Return the evidence for a report on a run.
 
     Raises:
@@ -73,7 +73,7 @@ def of(
     return ReportEvidence(recording=recording, summary=summary, explanation=explanation, best_auc=best_auc)
 
 
-def log_tails(api: LifeCycle, recording: Recording) -> tuple[LogTail, ...]:
+def log_tails(api: JobReader, recording: Recording) -> tuple[LogTail, ...]:
     """Return the last output of failed replicas, in the order of their failures.
 
     Replicas that could not be launched are left out.
@@ -91,7 +91,7 @@ def log_tails(api: LifeCycle, recording: Recording) -> tuple[LogTail, ...]:
     return tuple(found)
 
 
-def _last_lines(api: LifeCycle, run: Run, row: ReplicaRow) -> tuple[str, ...]:
+def _last_lines(api: JobReader, run: Run, row: ReplicaRow) -> tuple[str, ...]:
     wanted = LogSelection(replica=row.replica.__eq__, attempt=row.attempt, tail=LOG_LINES)
     try:
         return tuple(line.text[:LOG_LINE_LENGTH] for line in api.logs(run, wanted))

@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
 from paceline.model.jobs.audits import Audit
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import StoredLifeCycle
 from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces.web import descriptions
 from paceline.surfaces.web.gates import Caller, Credentials
@@ -53,7 +53,7 @@ class CallerRequest:
     site: Site
     caller: Caller
     operation: ApiOperation
-    jobs: LifeCycle
+    jobs: StoredLifeCycle
     lookout: LookCache
     namespace: str | None
     origin: str

@@ -13,7 +13,7 @@ from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import StoredJobReader
 from paceline.services.observing import job_summaries
 from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces import documents
@@ -56,7 +56,9 @@ class Feed:
         clock: a monotonic clock in seconds.
     """
 
-    def __init__(self, jobs: LifeCycle, lookout: LookCache, name: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, jobs: StoredJobReader, lookout: LookCache, name: str, clock: Callable[[], float]
+    ) -> None:
         self._jobs, self._lookout, self._name, self._clock = jobs, lookout, name, clock
         self._lock = asyncio.Lock()
         self._seen: tuple[float, Update] | None = None
@@ -96,7 +98,7 @@ class Feed:
         )
 
 
-def events(jobs: LifeCycle, name: str, since_id: int) -> list[tuple[int, str]]:
+def events(jobs: StoredJobReader, name: str, since_id: int) -> list[tuple[int, str]]:
     """Return what happened to a job after the event with a number, in the form in which it is sent."""
     return [
         (number, json.dumps({"id": number, **documents.event(each)}))
@@ -115,7 +117,7 @@ class Feeds:
         self._clock = clock
         self._feeds: collections.OrderedDict[tuple[str | None, str], Feed] = collections.OrderedDict()
 
-    def of(self, namespace: str | None, name: str, jobs: LifeCycle, lookout: LookCache) -> Feed:
+    def of(self, namespace: str | None, name: str, jobs: StoredJobReader, lookout: LookCache) -> Feed:
         """Return the feed of a job."""
         key = namespace, name
         if key not in self._feeds:
@@ -128,7 +130,7 @@ class Feeds:
 
 async def followed(
     feed: Feed,
-    jobs: LifeCycle,
+    jobs: StoredJobReader,
     name: str,
     last_id: int,
     check: Callable[[], Awaitable[None]],

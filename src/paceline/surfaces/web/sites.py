@@ -20,7 +20,7 @@ from paceline.model.jobs.runs import KUBERNETES, LOCAL
 from paceline.services.cluster import quotas
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
-from paceline.services.life_cycles import LifeCycle
+from paceline.services.life_cycles import StoredLifeCycle
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing.job_summaries import Watched
 from paceline.services.observing.look_cache import Latest, LookCache
@@ -48,7 +48,7 @@ class Site(abc.ABC):
     clock: Callable[[], float]
 
     @abc.abstractmethod
-    def jobs(self, namespace: str | None) -> LifeCycle:
+    def jobs(self, namespace: str | None) -> StoredLifeCycle:
         """Return the life cycle of a namespace's jobs.
 
         Raises:
@@ -104,7 +104,7 @@ class LocalSite(Site):
         self._lookout = LookCache(jobs, time.monotonic)
         self.store, self.clock, self.gate = jobs.store, jobs.clock, gate
 
-    def jobs(self, namespace: str | None) -> LifeCycle:
+    def jobs(self, namespace: str | None) -> StoredLifeCycle:
         """Return the life cycle of this machine's jobs."""
         if namespace is not None:
             raise InvalidInput(f"this machine has no namespaces: {namespace!r}", "leave it out")

@@ -14,7 +14,7 @@ from paceline.surfaces.cli import options, printing, sessions
 
 if TYPE_CHECKING:
     from paceline.model.roles import ReplicaId
-    from paceline.services.life_cycles import LifeCycle
+    from paceline.services.life_cycles import JobReader
     from paceline.services.logs import LogLine
 
 #: How often to check whether a followed job has ended.
@@ -97,7 +97,7 @@ def _mention_gone(session: sessions.CliSession, gone: list[tuple[ReplicaId, int]
         session.say("an operator keeps output in its --home; read it there, with the same --home and --store")
 
 
-def _follow(jobs: LifeCycle, name: str) -> Callable[[], bool]:
+def _follow(jobs: JobReader, name: str) -> Callable[[], bool]:
     """Return a function: whether more output may come. It asks the store at most once a second."""
     asked_at, answer = 0.0, True
 

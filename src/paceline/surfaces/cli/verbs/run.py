@@ -12,7 +12,7 @@ from paceline.surfaces.cli.verbs import submit
 
 if TYPE_CHECKING:
     from paceline.model.jobs.runs import Run
-    from paceline.services.life_cycles import LifeCycle
+    from paceline.services.life_cycles import JobReader
 
 LAST_LINES = 8
 
@@ -56,14 +56,14 @@ def command(session: sessions.CliSession, file: str, name: str | None, dry_run: 
     session.suggest(f"paceline top {run.name}", f"paceline describe {run.name}", f"paceline logs {run.name}")
 
 
-def _show(jobs: LifeCycle, run: Run, output: str) -> None:
+def _show(jobs: JobReader, run: Run, output: str) -> None:
     """Print the result: measurements if they are at hand, else the replicas."""
     from paceline.services.observing import diagnosis_runs, job_summaries
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables, summaries
 
     width = printing.width()
-    if jobs.is_measured_at_hand:
+    if jobs.IS_MEASURED_AT_HAND:
         snapshot = jobs.snapshot(run.name)
         if output == "table":
             printing.show(summaries.summary(snapshot, width=width))
@@ -79,7 +79,7 @@ def _show(jobs: LifeCycle, run: Run, output: str) -> None:
         printing.emit(documents.run_document(run, replicas, lost=False), output)
 
 
-def _say_last_words(session: sessions.CliSession, jobs: LifeCycle, run: Run) -> None:
+def _say_last_words(session: sessions.CliSession, jobs: JobReader, run: Run) -> None:
     """Print the last lines of the replicas that failed for good: most often they give the reason."""
     from paceline.model.jobs.statuses import ReplicaPhase
     from paceline.services.logs import LogSelection

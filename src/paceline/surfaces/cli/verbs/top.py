@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from paceline.model.measures.snapshots import Snapshot
-    from paceline.services.life_cycles import LifeCycle
+    from paceline.services.life_cycles import JobReader
     from paceline.services.observing.diagnosis_runs import DiagnosisRun
 
 
@@ -79,7 +79,7 @@ def command(session: sessions.CliSession, name: str | None, once: bool, interval
         get.suggest(session, snapshot.run, lost=snapshot.lost)
 
 
-def _looker(jobs: LifeCycle, name: str) -> Callable[[], DiagnosisRun | None]:
+def _looker(jobs: JobReader, name: str) -> Callable[[], DiagnosisRun | None]:
     """Return a function that looks at a job, or returns None if the look fails."""
     from paceline.services.observing import diagnosis_runs
 
@@ -104,7 +104,7 @@ def _show(snapshot: Snapshot, look: DiagnosisRun | None, output: str) -> None:
         printing.show(tops.frame(snapshot, width=printing.width(wide=output == "wide"), look=look))
 
 
-def latest(jobs: LifeCycle) -> str:
+def latest(jobs: JobReader) -> str:
     """Return the name of the latest job that has not ended, or of the only job.
 
     Raises:

@@ -14,7 +14,7 @@ from paceline.surfaces.cli.wait_goals import GOAL, WaitGoal
 if TYPE_CHECKING:
     from paceline.model.jobs.runs import Run
     from paceline.model.jobs.selectors import Selector
-    from paceline.services.life_cycles import LifeCycle
+    from paceline.services.life_cycles import JobControl
 
 
 @options.verb("wait")
@@ -59,7 +59,7 @@ def command(
         session.suggest(f"paceline {verb} {names[0]}", f"paceline top {names[0]}")
 
 
-def _wait(jobs: LifeCycle, name: str, goal: WaitGoal, left: float | None, timeout: float | None) -> str:
+def _wait(jobs: JobControl, name: str, goal: WaitGoal, left: float | None, timeout: float | None) -> str:
     """Wait for one job; return what it has reached.
 
     Args:
