@@ -16,7 +16,6 @@ import functools
 import json
 import os
 import random
-import socket
 import subprocess
 import tempfile
 import time
@@ -24,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import yaml
-from support import interpreters, kills
+from support import interpreters, kills, ports
 from support.prerequisites import NotHere
 
 from benchmarks import plots, trials
@@ -283,10 +282,8 @@ def _cost(order: str) -> Row:
 
 def _moments(order: str) -> list[Mapping[str, float]]:
     """Return what the first of two ranks prints."""
-    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
+    with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
+        port = ports.free_port()
         ranks = [
             subprocess.Popen(
                 [str(interpreters.with_torch()), "-c", COST_SCRIPT, order, str(BLOCK_STEPS)],

@@ -31,6 +31,7 @@ LONG = (
     "services/test_tunings.py",
     "end_to_end/test_scaling.py",
     "end_to_end/test_stops.py",
+    "surfaces/client/test_served_lives.py",
 )
 
 

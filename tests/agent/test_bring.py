@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from support import ports
 
 from paceline.rendering import pods
 
@@ -72,8 +72,7 @@ def test_a_thread_may_end_itself(image: Path) -> None:
 
 def test_the_agent_runs_a_command_and_measures_it(image: Path) -> None:
     *python, agent = pods.AGENT
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = ports.free_port()
     script = ASK % port
     common = {
         "job": "clicks", "role": "worker", "command": [*python, "-c", script], "cluster": {"worker": ["a:1"]},

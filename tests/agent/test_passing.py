@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import socket
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support import ports
 
 from paceline.agent.paceline_agent import configs, passing
 from paceline.agent.paceline_agent.profiles import Profiles
@@ -117,8 +117,7 @@ def test_on_one_machine_all_agents_see_the_request_themselves(others, tmp_path):
 def profiles(folder: Path, role: str, port: int | None) -> Profiles:
     """What an agent does with requests; at the port of its server nothing listens."""
     (folder / "traces").mkdir()
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        server = free.getsockname()[1]
+    server = ports.free_port()
     hosts = {"chief": 1, "evaluator": 1, "ps": 1, "worker": 1}
     (folder / "token").write_text("secret-7\n")
     config = configs.Config(

@@ -15,7 +15,7 @@ from pathlib import Path
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
-from support import interpreters
+from support import interpreters, ports
 
 from paceline.agent.paceline_agent import profiler
 
@@ -157,13 +157,16 @@ SERVER = """
 import socket, sys, time
 import tensorflow as tf
 from tensorflow.python.training import server_lib
-with socket.socket() as probe:
-    probe.bind(("localhost", 0))
-    port = probe.getsockname()[1]
+port = PORT
 server = server_lib.Server({"ps": ["localhost:%d" % port]}, job_name="ps", task_index=0)
 print(port, flush=True)
 time.sleep(600)
 """
+
+
+def server() -> str:
+    """Return a script that starts a server and prints its port."""
+    return SERVER.replace("PORT", str(ports.free_port()))
 
 
 @pytest.mark.slow
@@ -172,7 +175,7 @@ def test_a_real_server_is_profiled(tmp_path: Path) -> None:
 
     from paceline.sources import profiles
 
-    with interpreters.printing(SERVER) as line:
+    with interpreters.printing(server()) as line:
         profiler.keep(int(line), str(tmp_path), NAME, "ps-0.1", 200)
     (path,) = tmp_path.glob("*/*")
     assert path.name == "ps-0.1.profile"
@@ -188,7 +191,7 @@ def test_a_server_of_before_the_profiler_says_so(tmp_path: Path) -> None:
     if python is None:
         pytest.skip("tests/instrumentation/fetch-tensorflows has it")
     with (
-        interpreters.printing(SERVER, python) as line,
+        interpreters.printing(server(), python) as line,
         pytest.raises(profiler.ProfilerError, match="has no profiler"),
     ):
         profiler.keep(int(line), str(tmp_path), NAME, "ps-0.1", 60_000)

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from support import ports
 
 from paceline.agent.paceline_agent import answers, configs, metrics, requests, servers, spools
 from paceline.agent.paceline_agent.pages import Pages
@@ -33,9 +34,7 @@ TRACE = "2027-01-15T08-00-00.000Z"
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        number = taken.getsockname()[1]
-    return number
+    return ports.free_port()
 
 
 def get(port: int, path: str, method: str = "GET", headers: dict[str, str] | None = None) -> bytes:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
-from support import nights
+from support import nights, ports
 from support.interpreters import with_tensorflow_or_skip
 
 from benchmarks import cure_cells, cures
@@ -31,12 +30,7 @@ CELLS = {
 
 def cluster(roles: Mapping[str, int]) -> dict[str, list[str]]:
     """Return addresses that are free."""
-    with contextlib.ExitStack() as stack:
-        found: dict[str, list[str]] = {}
-        for role, count in roles.items():
-            sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-            found[role] = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    return found
+    return {role: ports.addresses(count) for role, count in roles.items()}
 
 
 @contextlib.contextmanager

@@ -59,7 +59,13 @@ spec:
     return str(path)
 
 
-@pytest.mark.parametrize("roles", ["worker: {replicas: 3}", "chief: {}, worker: {replicas: 2}"])
+@pytest.mark.parametrize(
+    "roles",
+    nights.but(
+        ["worker: {replicas: 3}", "chief: {}, worker: {replicas: 2}"],
+        often=["chief: {}, worker: {replicas: 2}"],
+    ),
+)
 def test_all_reduce_over_three_replicas(tmp_path: Path, paceline: Paceline, python: str, roles: str) -> None:
     file = job(tmp_path, "all-reduce", roles, python, str(SCRIPTS / "torch_all_reduce.py"))
     done = paceline("run", file)

@@ -100,6 +100,7 @@ BLOCKED = f"""{HEADER}
 """
 
 
+@pytest.mark.nightly
 def test_a_worker_that_needs_one_that_has_ended_is_told_of(tmp_path: Path) -> None:
     """TensorFlow waits for it for ever; what the script asks for says why."""
     home, job_file, script = tmp_path / "home", tmp_path / "job.yaml", tmp_path / "late.py"
@@ -171,6 +172,7 @@ def test_a_coordinator_of_each_version(tmp_path: Path, version: str) -> None:
     assert shown["script_facts"]["chief-0"] == {"coordinates": True}
 
 
+@pytest.mark.nightly
 def test_servers_of_a_strategy_are_profiled_by_their_agents(tmp_path: Path) -> None:
     home, job_file = tmp_path / "home", tmp_path / "job.yaml"
     job_file.write_text(STRATEGY)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import nights, shares
+from support import shares
 
 from paceline.engines.local import machines
 
@@ -21,7 +21,6 @@ FOLDER = ROOT / "docs" / "walkthroughs"
 PAGES = sorted(page for page in FOLDER.glob("*.md") if "." not in page.stem)
 TRANSLATED = sorted(FOLDER.glob("*.zh.md"))
 #: The page whose commands run each time; those of the others run at night.
-OFTEN = FOLDER / "busy-ps.md"
 #: What does not differ from run to run: the causes that ``why`` numbers. On a busy machine others may be
 #: told before them.
 CAUSE = re.compile(r"^\d+\. ([A-Z]+\d{3}) ", re.MULTILINE)
@@ -48,7 +47,8 @@ def test_a_page_in_another_language_shows_the_same() -> None:
         assert [*blocks(page)] == [*blocks(FOLDER / f"{first}.md")]
 
 
-@pytest.mark.parametrize("page", nights.but(PAGES, often=[OFTEN]), ids=lambda page: page.stem)
+@pytest.mark.nightly
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_command_does_what_the_page_says(tmp_path: Path, page: Path) -> None:
     if lacks := machines.read().lacks_namespaces:
         pytest.skip(f"hosts are emulated as root: {lacks}")

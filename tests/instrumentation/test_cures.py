@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import socket
 from collections.abc import Callable
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from support import nights
+from support import nights, ports
 from support.interpreters import with_tensorflow_or_skip
 
 from paceline.model.variables.cures import CURES
@@ -22,14 +20,6 @@ VERSIONS = (None, "1.4.1", "1.8.0", "1.12.3", "1.15.5", "2.4.4", "2.11.1")
 #: What the script places by turns: the step, the three tables, the weights.
 TABLES = ["model/table_0", "model/table_1", "model/table_2"]
 LEARNING_RATE, KEPT, KEPT_SQUARE, EPSILON = 0.01, 0.9, 0.999, 1e-8
-
-
-def free_ports(count: int) -> str:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return ",".join(str(each.getsockname()[1]) for each in sockets)
 
 
 @pytest.fixture
@@ -46,7 +36,7 @@ def trained(runner) -> Callable[..., dict[str, Any]]:
             PACELINE_TRAINING=json.dumps(training) if training else "", TF_CONFIG=json.dumps(cluster)
         )
         done = runner.run(
-            str(SCRIPT), "--ports", free_ports(4), "--folder", str(runner.folder), *options,
+            str(SCRIPT), "--ports", ports.joined(4), "--folder", str(runner.folder), *options,
             python=str(with_tensorflow_or_skip(version)), environment=environment,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr[-4000:]
@@ -267,7 +257,12 @@ def test_switched_off_nothing_is_changed(runner, trained):
         PACELINE_TRAINING=json.dumps({"optimizer": {"name": "lazy-adam"}}), PACELINE_INSTRUMENTATION="off"
     )
     done = runner.run(
-        str(SCRIPT), "--ports", free_ports(4), "--folder", str(runner.folder), environment=environment
+        str(SCRIPT),
+        "--ports",
+        ports.joined(4),
+        "--folder",
+        str(runner.folder),
+        environment=environment,
     )
     assert json.loads(done.stdout.splitlines()[-1])["losses"] == plain["losses"]
 

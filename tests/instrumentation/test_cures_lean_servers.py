@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-import socket
 import subprocess
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support import nights
+from support import nights, ports
 from support.interpreters import with_tensorflow_or_skip
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[1] / "scripts" / "cured" / "tf1_server.py"
-
-
-def ports() -> str:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(2)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return ",".join(str(each.getsockname()[1]) for each in sockets)
 
 
 @pytest.fixture
@@ -32,7 +23,7 @@ def served(runner) -> Any:
     with ExitStack() as stack:
 
         def serve(server: str = "join", version: str | None = None, **training: Any) -> Any:
-            python, own = str(with_tensorflow_or_skip(version)), ports()
+            python, own = str(with_tensorflow_or_skip(version)), ports.joined(2)
             environment = runner.environment(PACELINE_TRAINING=json.dumps(training) if training else "")
             command = [python, str(SCRIPT), "--ports", own]
             log = runner.folder / "server.log"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import nights
+from support import nights, ports
 from support.cured import result, said
 
 pytestmark = pytest.mark.slow
@@ -15,11 +15,13 @@ SENT = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("version", "kind"), nights.but(SENT, often=SENT[:1]))
+@pytest.mark.parametrize(("version", "kind"), nights.but(SENT, often=SENT[6:7]))
 def test_rows_and_gradients_are_sent_small(runner, version, kind):
-    cured = result(runner, version, SCRIPT, training={"transfers": {"precision": kind}})
+    cured = result(
+        runner, version, SCRIPT, "--ports", ports.joined(2), training={"transfers": {"precision": kind}}
+    )
     assert said(runner) == [("transfer-precision", "applied", "one, other")]
-    plain = result(runner, version, SCRIPT)
+    plain = result(runner, version, SCRIPT, "--ports", ports.joined(2))
     rate = ["float32"] * (len(plain["sent"]["ps"]) - 2)  # The learning rate; not each version sends it.
     assert plain["sent"] == {"ps": ["float32", "float32", *rate], "worker": ["float32", "float32"]}
     assert cured["sent"] == {"ps": [kind, kind, *rate], "worker": [kind, kind]}

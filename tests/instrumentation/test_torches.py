@@ -5,13 +5,12 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import socket
 import subprocess
 import sys
 import types
 
 import pytest
-from support import interpreters, kills
+from support import interpreters, kills, ports
 from support.styles import SCRIPTS
 
 from paceline.instrumentation.paceline_instrumentation import torches
@@ -33,9 +32,7 @@ def ranks(runner, python):
     with contextlib.ExitStack() as stack:
 
         def start(*arguments: str, script: str = SCRIPT, world: int = 2, **more: str):
-            with socket.socket() as free:
-                free.bind(("127.0.0.1", 0))
-                port = free.getsockname()[1]
+            port = ports.free_port()
             processes = []
             for rank in range(world):
                 folder = runner.folder / f"rank-{rank}"
@@ -106,6 +103,7 @@ def test_what_is_seen_of_ranks_is_what_they_print_and_changes_nothing(runner, ra
         ], "to the last digit"
 
 
+@pytest.mark.nightly
 def test_the_late_rank_waits_least_in_all_reduce(runner, ranks):
     end(ranks("--steps=150", "--slow-rank=1", "--slow-rounds=60", world=3), runner)
     waited = [sum(each["all_reduce_seconds"] for each in reports(runner, rank)) for rank in range(3)]
@@ -148,6 +146,7 @@ def test_a_rank_that_does_not_come_is_told_from_those_that_wait(runner, ranks):
     assert sum(each["steps"] for each in reports(runner, 1)) == 20
 
 
+@pytest.mark.nightly
 def test_a_rank_that_came_late_once_is_waited_for_once(runner, ranks):
     """Its wait is reported while it lasts, and never as more than all of the time."""
     end(ranks("--steps=100", "--pause=0.1", "--stop-rank=1", "--stop-step=20", "--stop-seconds=15"), runner)
@@ -272,6 +271,7 @@ else:
 """
 
 
+@pytest.mark.nightly
 def test_a_script_that_goes_on_counts_from_where_it_was(runner, python):
     for first in (True, False):
         done = runner.code(f"FIRST = {first}" + BEGIN + RESTORED, python=python)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import socket
 import sqlite3
 import stat
 import subprocess
@@ -14,6 +13,7 @@ import sys
 import pytest
 import sqlalchemy as sa
 from alembic import autogenerate, migration, script
+from support import ports
 
 from paceline import errors, stores
 from paceline.model import roles
@@ -228,9 +228,7 @@ def test_a_store_that_becomes_read_only(small_disk, make_run):
 
 
 def test_nothing_listens_at_the_url():
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = ports.free_port()
     for url in (f"//me:secret@127.0.0.1:{port}/name", f"//me@127.0.0.1:{port}/name?password=secret"):
         error = failure(f"postgresql:{url}")
         assert "nothing listens there" in error.message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any
 
 from paceline.model.roles import ReplicaId
 from paceline.rendering.config_maps import METRICS_PORT
+from support import ports
 from support.memory_clusters import MemoryCluster
 
 ROOT = Path(__file__).parents[2]
@@ -48,8 +48,7 @@ class PodAgent:
         self.folder = folder / pod
         self.folder.mkdir(parents=True)
         self.spool = self.folder / "spool"
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = ports.free_port()
         prefix = f"/api/v1/namespaces/{namespace}/pods/{pod}:{METRICS_PORT}/proxy"
         cluster.proxied[prefix] = f"127.0.0.1:{self.port}"
         self.process: subprocess.Popen[bytes] | None = None

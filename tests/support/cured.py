@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from support import ports
 from support.interpreters import with_tensorflow_or_skip
 
 SCRIPTS = Path(__file__).parents[1] / "scripts" / "cured"
@@ -49,10 +49,7 @@ def result(
 
 def cluster(servers: int) -> dict[str, list[str]]:
     """Return the addresses of a chief, some parameter servers and a worker."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(servers + 2)]
-    addresses = [f"localhost:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
+    addresses = ports.addresses(servers + 2, "localhost")
     return {"chief": addresses[:1], "worker": addresses[1:2], "ps": addresses[2:]}
 
 

@@ -6,7 +6,6 @@ import contextlib
 import http.server
 import os
 import shutil
-import socket
 import subprocess
 import threading
 import time
@@ -17,6 +16,8 @@ from typing import Any
 import httpx2
 import pytest
 import yaml
+
+from support import ports
 
 
 def program(name: str) -> str:
@@ -58,9 +59,7 @@ def running(config: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """Run a Prometheus; yield its URL."""
     path = folder / "prometheus.yaml"
     path.write_text(yaml.safe_dump(dict(config)))
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    (address,) = ports.addresses(1)
     command = [
         program("prometheus"),
         f"--config.file={path}",

@@ -3,13 +3,12 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
+from support import ports
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,10 +22,10 @@ class Processes:
         self.folder = folder
         self.command = command
         self.training = training
-        ports = free_ports(sum(count for role, count in roles.items() if role != "evaluator"))
+        addresses = ports.addresses(sum(count for role, count in roles.items() if role != "evaluator"))
         self.roles = roles
         self.cluster = {
-            role: [f"127.0.0.1:{ports.pop()}" for _ in range(count)]
+            role: [addresses.pop() for _ in range(count)]
             for role, count in roles.items()
             if role != "evaluator"
         }
@@ -120,19 +119,3 @@ class Processes:
                 process.kill()
             process.wait()
         self.running.clear()
-
-
-def free_ports(count):
-    """Ports that nothing listens on, below the range that the system gives to clients."""
-    random = np.random.default_rng()
-    ports = []
-    while len(ports) < count:
-        port = int(random.integers(20_000, 32_000))
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in ports:
-            ports.append(port)
-    return ports

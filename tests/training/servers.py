@@ -1,8 +1,11 @@
 """Real servers in this process; each trainer of a job is a session of its own."""
 
-import socket
+import contextlib
+import threading
 from dataclasses import dataclass
 from typing import Any
+
+from support import ports, server_sessions
 
 from paceline.training import clusters, settings
 from paceline.training.checkpoints import checkpoints
@@ -16,10 +19,7 @@ class Servers:
         import tensorflow as tf
 
         names = [(role, index) for role, count in roles.items() for index in range(count)]
-        sockets = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-        hosts = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-        for each in sockets:
-            each.close()
+        hosts = ports.addresses(len(names))
         self.addresses = {
             role: tuple(host for host, name in zip(hosts, names, strict=True) if name[0] == role)
             for role in roles
@@ -34,9 +34,14 @@ class Servers:
     def trainers(self, model, chosen, folder, count):
         """The trainers of a job; its parameters come from a folder, or are left there."""
         addresses = {**self.addresses, "worker": self.addresses["worker"][:count]}
+        stopping = threading.Event()
         made = [
             _trainer(
-                model, clusters.ClusterTask(addresses, "worker", index), chosen, self.started["worker", index]
+                model,
+                clusters.ClusterTask(addresses, "worker", index),
+                chosen,
+                self.started["worker", index],
+                stopping,
             )
             for index in range(count)
         ]
@@ -50,24 +55,40 @@ class Servers:
 
 @dataclass(frozen=True)
 class Trainer:
-    """One trainer of a job in this process."""
+    """One trainer of a job in this process.
+
+    Attributes:
+        stopping: set when a step of any trainer of the job has failed: the others would wait for it for ever.
+    """
 
     cluster: clusters.ClusterTask
     chosen: settings.Settings
     graph: graphs.Graph
     session: Any
+    stopping: threading.Event
 
+    @contextlib.contextmanager
     def pace(self):
         def make_step(fetches, feeds):
             return self.session.make_callable(list(fetches), feed_list=list(feeds))
 
-        return consistencies.pace(
-            self.session, self.graph, self.cluster, self.chosen, make_step, lambda: False
-        )
+        with consistencies.pace(
+            self.session, self.graph, self.cluster, self.chosen, make_step, self.stopping.is_set
+        ) as pace:
+            made = pace.step
+
+            def step(batch):
+                try:
+                    return made(batch)
+                except BaseException:
+                    self.stopping.set()
+                    raise
+
+            pace.step = step
+            yield pace
 
 
-def _trainer(model, cluster, chosen, server):
-    import tensorflow.compat.v1 as tf1
-
+def _trainer(model, cluster, chosen, server, stopping):
     graph = graphs.build(model, cluster, chosen)
-    return Trainer(cluster, chosen, graph, tf1.Session(server.target, graph=graph.graph))
+    session = server_sessions.session(cluster, server.target, graph.graph)
+    return Trainer(cluster, chosen, graph, session, stopping)

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from support import server_sessions
 
 from paceline.training import errors, features
 
@@ -53,7 +54,6 @@ def batch(seed):
 @pytest.fixture
 def checkpoint_dir(cluster, tmp_path):
     """Checkpoints of a model that is trained a little, and its scores of a batch in `scores.npy`."""
-    import tensorflow.compat.v1 as tf1
 
     from paceline.training import settings
     from paceline.training.checkpoints import checkpoints
@@ -64,7 +64,7 @@ def checkpoint_dir(cluster, tmp_path):
     folder = tmp_path / "checkpoints"
     saved = checkpoints.Checkpoints(str(folder), graph.contents, 60)
     saved.prepare()
-    with tf1.Session(target, graph=graph.graph) as session:
+    with server_sessions.session(made, target, graph.graph) as session:
         session.run(graph.initialise)
         for seed in range(20):
             session.run([graph.counted, *graph.updates], dict(zip(graph.inputs, batch(seed), strict=True)))

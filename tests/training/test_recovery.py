@@ -87,6 +87,7 @@ def test_killed_parameter_server_is_set_back_to_the_last_checkpoint(held, index,
     assert "model.ckpt-" in processes.log("worker", 0)
 
 
+@pytest.mark.nightly
 def test_a_parameter_server_that_is_lost_while_the_chief_waits_for_a_trainer(held):
     processes, release = held(SYNCHRONOUS, FEW, ps=2, worker=2)
     processes.environment["NOTICE_SECONDS"] = "1"
@@ -108,7 +109,10 @@ def test_a_parameter_server_that_is_lost_while_the_chief_waits_for_a_trainer(hel
 
 @pytest.mark.parametrize(
     "consistency",
-    [{"mode": "bounded-staleness", "staleness": 4}, {"mode": "synchronous"}],
+    nights.but(
+        [{"mode": "bounded-staleness", "staleness": 4}, {"mode": "synchronous"}],
+        often=[{"mode": "synchronous"}],
+    ),
     ids=lambda consistency: consistency["mode"],
 )
 def test_trainers_that_wait_for_each_other_outlive_the_loss_of_each_kind(held, consistency):
@@ -149,6 +153,7 @@ def test_a_parameter_server_that_stops_answering_is_waited_for_anew(held, mode):
     assert processes.log("worker", 0).count("parameters start from") == 1  # they were there all the time
 
 
+@pytest.mark.nightly
 def test_parameter_server_lost_before_the_first_checkpoint(held):
     processes, release = held(RARELY, STEPS, ps=2, worker=2)
     processes.start_all()
@@ -161,6 +166,7 @@ def test_parameter_server_lost_before_the_first_checkpoint(held):
     assert processes.log("worker", 0).count("their first values") == 2
 
 
+@pytest.mark.nightly
 def test_chief_that_is_restarted_goes_on_from_the_live_parameters(held):
     processes, release = held(RARELY, STEPS, ps=2, worker=2)
     processes.start_all()

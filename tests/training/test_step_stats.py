@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import server_sessions
 
 from paceline.model.traces.traced_steps import Direction
 from paceline.tracing import step_stats
@@ -70,7 +71,6 @@ def silent(metadata):
 
 def step_of(cluster, **chosen):
     """The record of a step of a wide-and-deep model, and the step as TensorFlow traced it."""
-    import tensorflow.compat.v1 as tf1
 
     from paceline import training
     from paceline.training.graph import graphs
@@ -78,7 +78,7 @@ def step_of(cluster, **chosen):
     made, target = cluster
     given = settings.Settings(embedding_dimension=4, hidden_units=(16, 8), **chosen)
     graph = graphs.build(training.WideAndDeep(FEATURES, deep=COLUMNS[:2]), made, given)
-    with tf1.Session(target, graph=graph.graph) as session:
+    with server_sessions.session(made, target, graph.graph) as session:
         session.run(graph.initialise)
         feed = dict(zip(graph.inputs, examples(), strict=True))
         metadata = traced(session, [graph.counted, graph.loss, *graph.updates], feed)
@@ -187,7 +187,7 @@ def shift(metadata, device, microseconds):
 def test_a_script_of_its_own_is_read_by_its_variables_names(cluster, resource):
     import tensorflow.compat.v1 as tf1
 
-    _, target = cluster
+    made, target = cluster
     with tf1.Graph().as_default() as graph:
         setter = tf1.train.replica_device_setter(ps_tasks=2, worker_device=WORKER)
         with tf1.device(setter):
@@ -198,7 +198,7 @@ def test_a_script_of_its_own_is_read_by_its_variables_names(cluster, resource):
             loss = tf1.reduce_mean(tf1.square(tf1.matmul(rows, kernel) - 1.0))
             train = tf1.train.AdagradOptimizer(0.1).minimize(loss)
         initialise = tf1.global_variables_initializer()
-    with tf1.Session(target, graph=graph) as session:
+    with server_sessions.session(made, target, graph) as session:
         session.run(initialise)
         metadata = traced(session, [train, loss], {ids: [3, 4, 5]})
     record = step_stats.read([step_stats.TracedStep(1, metadata)], WORKER)

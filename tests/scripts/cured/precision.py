@@ -4,7 +4,6 @@ It prints the losses, and of which types the values are that the two send each o
 """
 import argparse
 import json
-import socket
 
 import numpy as np
 import tensorflow
@@ -14,17 +13,13 @@ if hasattr(tf, "disable_v2_behavior"):
     tf.disable_v2_behavior()
 parser = argparse.ArgumentParser()
 parser.add_argument("--steps", type=int, default=30)
+parser.add_argument("--ports", required=True, help="two, separated by a comma")
 options = parser.parse_args()
 ROWS, WIDTH = 60, 5
 
 
 def cluster():
-    sockets = [socket.socket() for _ in range(2)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    one, other = ("localhost:%d" % each.getsockname()[1] for each in sockets)
-    for each in sockets:
-        each.close()
+    one, other = ("localhost:" + port for port in options.ports.split(","))
     return tf.train.ClusterSpec({"worker": [one], "ps": [other]})
 
 

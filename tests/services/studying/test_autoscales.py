@@ -59,6 +59,7 @@ def test_what_binds_gets_cores_of_what_rests(api: jobs.Jobs, submit: Submit, tmp
     assert {row.attempt for row in api.replicas(run.name)} == {1}
 
 
+@pytest.mark.nightly
 def test_nothing_moves_where_nothing_binds(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
     spec = dataclasses.replace(paced_cores.job(tmp_path, ""), autoscale=SCALE)
     run = paced_cores.training(api, submit(spec))

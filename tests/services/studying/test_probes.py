@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from support import group_files, paced_cores
+from support import group_files, nights, paced_cores
 from support.group_files import until
 from support.shell_jobs import Submit
 
@@ -44,7 +44,7 @@ def binding(found: Probe) -> list[str]:
 
 @pytest.mark.parametrize(
     ("limited", "named"),
-    [("ps-1", ["cores of ps-1"]), ("", [])],
+    nights.but([("ps-1", ["cores of ps-1"]), ("", [])], often=[("ps-1", ["cores of ps-1"])]),
     ids=["a server binds", "nothing binds"],
 )
 def test_what_binds_is_named_and_all_is_put_back(
@@ -71,6 +71,7 @@ def test_what_binds_is_named_and_all_is_put_back(
     assert {row.attempt for row in api.replicas(run.name)} == {1}
 
 
+@pytest.mark.nightly
 def test_an_evaluation_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
     """It computes until the probe says that it waits; then nothing is left to wait for."""
     rests = tmp_path / "rests"

@@ -89,6 +89,7 @@ def test_what_does_not_hold_when_it_is_run_again_is_undone(api: jobs.Jobs, tmp_p
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.nightly
 def test_a_slow_job_is_measured_and_learns_in_one_run(api: jobs.Jobs, tmp_path: Path) -> None:
     tuning = begun(api, tmp_path, most_trials=2)
     script = tmp_path / "train.py"
@@ -143,6 +144,7 @@ def test_a_run_outlasts_its_measurement_if_it_is_slow(api: jobs.Jobs, tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_it_goes_on_where_it_was_and_repeats_no_trial(api: jobs.Jobs, tmp_path: Path) -> None:
     tuner = Tuner(jobs=api, store=api.store, times=QUICK)
     first = tuner.run(begun(api, tmp_path, most_trials=2))
@@ -213,7 +215,12 @@ def test_killed_within_a_trial_it_goes_on(api: jobs.Jobs, tmp_path: Path, finish
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("field", "kept"), [("fused_tables", True), ("steps_per_exchange", False)])
+@pytest.mark.parametrize(
+    ("field", "kept"),
+    nights.but(
+        [("fused_tables", True), ("steps_per_exchange", False)], often=[("steps_per_exchange", False)]
+    ),
+)
 def test_a_job_that_runs_is_changed_and_goes_back_if_that_is_no_better(
     api: jobs.Jobs, tmp_path: Path, field: str, kept: bool
 ) -> None:

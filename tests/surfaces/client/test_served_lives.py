@@ -169,6 +169,7 @@ def test_a_server_that_is_killed_in_the_middle_is_waited_for(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_run_detaches_and_a_wrong_token_is_said(
     server: Server, verb: Verb, job_file: JobFile, tmp_path: Path
 ) -> None:
@@ -195,6 +196,7 @@ def test_run_detaches_and_a_wrong_token_is_said(
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_python(home: state_dirs.Home, server: Server, job_file: JobFile) -> None:
     """On the server's machine the token is in the home, and paths mean the same."""
     job = paceline.submit(job_file("open('beside', 'w').write('x'); print('hello')"), server=server.url)

@@ -173,6 +173,7 @@ def test_the_life_of_a_job(api: jobs.Jobs, served: ServerJobs) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_change_is_tried_out(api: jobs.Jobs, served: ServerJobs, tmp_path: Path) -> None:
     source = paced_jobs.source(tmp_path)
     served.submit(specs.parse_job(source).spec, source=source, base=tmp_path)

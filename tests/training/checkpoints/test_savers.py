@@ -2,12 +2,12 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from support import ports, server_sessions
 
 from paceline.model.variables import row_layouts, variables
 from paceline.training import clusters, features, settings
@@ -71,7 +71,7 @@ def test_what_is_written_is_read_by_both_ways_and_by_any_number_of_servers(clust
     made, target = cluster
     prefix = str(tmp_path / "model.ckpt-1")
     graph = build(made)
-    with tf1.Session(target, graph=graph.graph) as session:
+    with server_sessions.session(made, target, graph.graph) as session:
         expected = trained(session, graph)
         graph.contents.saver.save(session, prefix, gathered=gathered)
         assert not list(tmp_path.glob("*temp*"))
@@ -90,11 +90,10 @@ def test_what_is_written_is_read_by_both_ways_and_by_any_number_of_servers(clust
 
 
 def test_parameters_that_servers_write_do_not_cross_the_network(cluster, tmp_path):
-    import tensorflow.compat.v1 as tf1
 
     made, target = cluster
     graph = build(made)
-    with tf1.Session(target, graph=graph.graph) as session:
+    with server_sessions.session(made, target, graph.graph) as session:
         trained(session, graph)
         saver = graph.contents.saver
         assert saver.stranger(session, str(tmp_path / "model.ckpt-1")) is None
@@ -134,10 +133,7 @@ def apart(tmp_path):
     """
     import tensorflow as tf
 
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]
-    hosts = [f"127.0.0.1:{each.getsockname()[1]}" for each in sockets]
-    for each in sockets:
-        each.close()
+    hosts = ports.addresses(3)
     addresses = {"ps": hosts[:2], "worker": hosts[2:]}
     command = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(tmp_path)]
     process = subprocess.Popen([*command, sys.executable, "-c", SERVE, json.dumps(addresses)])
@@ -153,14 +149,13 @@ def apart(tmp_path):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give a server another folder")
 def test_where_a_server_does_not_see_the_folder_the_chief_writes(apart, tmp_path, caplog):
-    import tensorflow.compat.v1 as tf1
 
     from paceline.training.checkpoints import checkpoints
 
     made, target = apart
     graph = build(made)
     saved = checkpoints.Checkpoints(str(tmp_path), graph.contents, 60)
-    with tf1.Session(target, graph=graph.graph) as session:
+    with server_sessions.session(made, target, graph.graph) as session:
         expected = trained(session, graph)
         for step in (1, 2):
             saved.save(session, step)

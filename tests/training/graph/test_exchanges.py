@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support import nights
+from support import nights, server_sessions
 
 from paceline.model.variables import consistencies, schedules
 from paceline.training import clusters, features, settings
@@ -30,7 +30,6 @@ def examples():
 
 def losses(cluster, folder, transfers):
     """The losses of ten steps from the parameters in a folder; those are made if it is empty."""
-    import tensorflow.compat.v1 as tf1
 
     from paceline import training
     from paceline.training.checkpoints import checkpoints
@@ -40,7 +39,7 @@ def losses(cluster, folder, transfers):
     chosen = dataclasses.replace(CHOSEN, transfers=transfers)
     graph = graphs.build(training.WideAndDeep(FEATURES, deep=COLUMNS[:2]), made, chosen)
     saved = checkpoints.Checkpoints(str(folder), graph.contents, 60)
-    with tf1.Session(target, graph=graph.graph) as session:
+    with server_sessions.session(made, target, graph.graph) as session:
         if saved.restore(session) is None:
             session.run(graph.initialise)
             saved.save(session, 0)
@@ -102,7 +101,6 @@ def test_steps_of_one_exchange_share_its_messages(cluster):
 
 def test_features_of_several_values_train_as_in_one_process(cluster, tmp_path):
     """Batches with padding, and batches without any value."""
-    import tensorflow.compat.v1 as tf1
 
     from paceline import training
     from paceline.training.checkpoints import checkpoints
@@ -118,7 +116,7 @@ def test_features_of_several_values_train_as_in_one_process(cluster, tmp_path):
     for made, target in ((clusters.ClusterTask({}, "worker", 0), ""), cluster):
         graph = graphs.build(training.WideAndDeep(known), made, CHOSEN)
         saved = checkpoints.Checkpoints(str(tmp_path), graph.contents, 60)
-        with tf1.Session(target, graph=graph.graph) as session:
+        with server_sessions.session(made, target, graph.graph) as session:
             if saved.restore(session) is None:
                 session.run(graph.initialise)
                 saved.save(session, 0)

@@ -5,6 +5,7 @@ import json
 
 import numpy as np
 import pytest
+from support import server_sessions
 
 from paceline.model.variables import plan_comparisons, saved_plans, variable_plans
 from paceline.training import clusters, errors, features, settings
@@ -68,7 +69,7 @@ def stepped(cluster, graph, folder, seed, *, first=False):
     kept = checkpoints.Checkpoints(str(folder), graph.contents, 60)
     kept.prepare()
     tf1.Session.reset(cluster[1])  # the servers of a new job hold no variables
-    with tf1.Session(cluster[1], graph=graph.graph) as session:
+    with server_sessions.session(*cluster, graph.graph) as session:
         if first:
             session.run(graph.initialise)
         else:

@@ -107,6 +107,17 @@ def test_two_trainers_compute_what_one_does_on_both_batches(servers, tmp_path):
         np.testing.assert_allclose(found[name], value, rtol=1e-4, atol=1e-6)
 
 
+def test_a_trainer_whose_step_fails_is_not_waited_for(servers, tmp_path):
+    """Without that, a call of these tests that TensorFlow refuses would stop them for ever."""
+    import tensorflow as tf
+
+    one, two = servers.trainers(model(), synchronous(), tmp_path, 2)
+    (first,) = batches(1)
+    wrong = features.Examples(first[0], first[1], first[2][:3])
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        together((trained, one, [first]), (trained, two, [wrong]))
+
+
 def test_the_gradient_of_a_slow_trainer_is_dropped_and_counted(servers, tmp_path):
     """Two of three trainers make a step; the third comes with its gradient when they have made four."""
     one, two, slow = servers.trainers(model(), synchronous(backup_workers=1), tmp_path, 3)
