@@ -15,7 +15,7 @@ from pathlib import Path
 
 #: Below the ports of local jobs (`engines.local.ports`), and so below those of outgoing connections.
 FIRST, LAST = 10_000, 19_999
-#: One file for each port; whoever has it locked has the port.
+#: One file for each port; the process that has it locked has the port.
 _FOLDER = Path(tempfile.gettempdir()) / f"paceline-test-ports-{os.getuid()}"
 _taken: list[int] = []
 
