@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from paceline.model import outside
+from paceline.model import columns, outside
 from paceline.model.jobs.runs import CURED, FACT, STANDING, JobEvent
 from paceline.model.measures import script_facts, standings
 from paceline.model.measures.samples import CURRENT_ATTEMPT, EvaluationReport, Sample, StepReport
@@ -149,19 +149,20 @@ def _trainer(record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> tup
 def _record(kind: type[_Record], record: Mapping[str, Any], replica: ReplicaId, attempt: int) -> _Record:
     """Return a record with its known fields, of an attempt of a replica."""
     values: dict[str, Any] = {"replica": replica, "attempt": attempt}
-    for field in dataclasses.fields(kind):
-        if field.name in values:
+    declared: type = kind
+    for name, (of, _) in columns.fields(declared).items():
+        if name in values:
             continue
-        value = record.get(field.name)
+        value = record.get(name)
         if value is None:
             continue
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError(f"{field.name} is not a number")
-        if not outside.is_number(field.name, value):
-            if field.name in outside.QUALITIES:
+            raise ValueError(f"{name} is not a number")
+        if not outside.is_number(name, value):
+            if name in outside.QUALITIES:
                 continue
-            raise ValueError(f"{field.name} is a number that it cannot be")
-        values[field.name] = float(value) if "float" in str(field.type) else int(value)
+            raise ValueError(f"{name} is a number that it cannot be")
+        values[name] = of(value)
     return kind(**values)
 
 

@@ -10,21 +10,15 @@ import bisect
 import itertools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from paceline.model.measures.gauges import Combining
 from paceline.stores import blocks
+from paceline.stores.precisions import PRECISIONS
 
-_COUNTS = frozenset(
-    (
-        "throttled_seconds", "network_received_bytes", "network_sent_bytes", "voluntary_switches",
-        "involuntary_switches", "sent_segments", "retransmitted_segments", "steps", "examples",
-        "input_wait_seconds", "input_cpu_seconds", "all_reduce_seconds", "run_delay_seconds",
-    )
-)  # fmt: skip
 #: Rows that are combined into one: the index of the first, and the index after the last.
 _Span = tuple[int, int]
-_MEANS = frozenset(("cpu_cores", "neighbours_cpu_cores", "stolen_cpu_cores", "gpu_utilization"))
 
 
 def combined(columns: blocks.Columns, every_seconds: float) -> blocks.Columns:
@@ -42,18 +36,10 @@ def combined(columns: blocks.Columns, every_seconds: float) -> blocks.Columns:
     """
     spans = _spans(columns, every_seconds)
     seconds = columns.get("interval_seconds") or [None] * len(columns["at"])
-    return {name: _combining(name)(numbers, seconds, spans) for name, numbers in columns.items()}
-
-
-_Combining = Callable[[Sequence[Any], Sequence[Any], Sequence[_Span]], Sequence[Any]]
-
-
-def _combining(name: str) -> _Combining:
-    if name == "interval_seconds":
-        return _added
-    if name in _COUNTS:
-        return _counts
-    return _means if name in _MEANS else _latest
+    return {
+        name: _COMBINING[PRECISIONS[name].combining](numbers, seconds, spans)
+        for name, numbers in columns.items()
+    }
 
 
 def _spans(columns: blocks.Columns, every_seconds: float) -> list[_Span]:
@@ -135,3 +121,11 @@ def _mean(numbers: Sequence[Any], seconds: Sequence[Any]) -> float | None:
     total = math.fsum(time for _, time in measured)
     last: float = measured[-1][0]
     return math.fsum(value * time for value, time in measured) / total if total else last
+
+
+_COMBINING: Mapping[Combining, Callable[[Sequence[Any], Sequence[Any], Sequence[_Span]], Sequence[Any]]] = {
+    Combining.INTERVAL: _added,
+    Combining.COUNT: _counts,
+    Combining.MEAN: _means,
+    Combining.LATEST: _latest,
+}

@@ -16,62 +16,17 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
+from paceline.model.measures.gauges import Gauge, gauges
+from paceline.model.measures.samples import Sample, StepReport
+
 #: Floats hold integers up to this one exactly.
 MOST_UNITS = 2**53
 #: More digits than any number has.
 MOST_DROPPED = 128
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Precision:
-    """The precision of a field in blocks.
-
-    Attributes:
-        number: identifies the field in a block; it is never reused for another field.
-        decimals: for a float, the unit is 10**-decimals; None: the field is an integer.
-        unit_bits: for an integer, the unit is 2**unit_bits.
-        digits: how many binary digits are kept; 0: all.
-        exact_below: a column with a number between 0 and this one is stored exactly.
-    """
-
-    number: int
-    decimals: int | None = None
-    unit_bits: int = 0
-    digits: int = 0
-    exact_below: float = 0.0
-
-
-#: The precision of each field of a sample or a step report. Limits are exact: they are compared with use.
-PRECISIONS: Mapping[str, Precision] = {
-    "at": Precision(1, decimals=3),
-    "interval_seconds": Precision(2, decimals=3, exact_below=0.1),
-    "cpu_cores": Precision(3, decimals=4, digits=8),
-    "cpu_limit_cores": Precision(4, decimals=6),
-    "throttled_seconds": Precision(5, decimals=4, digits=7),
-    "memory_bytes": Precision(6, unit_bits=16, digits=8),
-    "memory_limit_bytes": Precision(7),
-    "network_received_bytes": Precision(8, digits=7),
-    "network_sent_bytes": Precision(9, digits=7),
-    "voluntary_switches": Precision(10, digits=6),
-    "involuntary_switches": Precision(11, digits=6),
-    "threads": Precision(12),
-    "neighbours_cpu_cores": Precision(13, decimals=2, digits=6),
-    "gpu_utilization": Precision(14, decimals=4),
-    "gpu_memory_bytes": Precision(15, unit_bits=16),
-    "sent_segments": Precision(16, digits=6),
-    "retransmitted_segments": Precision(17, digits=9),
-    "step": Precision(18),
-    "steps": Precision(19),
-    "examples": Precision(20),
-    "loss": Precision(21, decimals=7, digits=17),
-    "input_wait_seconds": Precision(22, decimals=4, digits=9),
-    "total_steps": Precision(23),
-    "run_delay_seconds": Precision(24, decimals=4, digits=5),
-    "allowed_cpus": Precision(25),
-    "stolen_cpu_cores": Precision(26, decimals=2, digits=6),
-    "input_cpu_seconds": Precision(27, decimals=3, digits=7),
-    "all_reduce_seconds": Precision(28, decimals=4, digits=9),
-}
+#: The fields of samples and step reports. Limits are exact: they are compared with use.
+PRECISIONS: Mapping[str, Gauge] = {**gauges(Sample), **gauges(StepReport)}
 
 
 def shortened(units: int, digits: int) -> int:
@@ -103,7 +58,7 @@ def lengthened(code: int, digits: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meaning:
-    """How to read codes: their unit and how many digits they keep (see `Precision`)."""
+    """How to read codes: their unit and how many digits they keep (see `Gauge`)."""
 
     decimals: int | None
     unit_bits: int

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
+
+from paceline.model import columns
+from paceline.model.measures.gauges import gauges
+from paceline.model.measures.samples import Sample, StepReport
 
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -146,32 +150,23 @@ requests = sa.Table(
     sqlite_autoincrement=True,
 )
 
+
+def _gauges(kind: type) -> Iterator[sa.Column[Any]]:
+    """Yield a column for each gauge; a gauge that every measurement has is not null."""
+    known = gauges(kind)
+    for name, (of, is_optional) in columns.fields(kind).items():
+        if name in known:
+            number = MetricType if name == "loss" else sa.Double if of is float else sa.BigInteger
+            yield sa.Column(name, number, nullable=is_optional)
+
+
 samples = sa.Table(
     "samples",
     metadata,
     sa.Column("id", Number, primary_key=True),
     _owner("replica"),
     sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("interval_seconds", sa.Double, nullable=False),
-    sa.Column("cpu_cores", sa.Double),
-    sa.Column("cpu_limit_cores", sa.Double),
-    sa.Column("throttled_seconds", sa.Double),
-    sa.Column("memory_bytes", sa.BigInteger),
-    sa.Column("memory_limit_bytes", sa.BigInteger),
-    sa.Column("network_received_bytes", sa.BigInteger),
-    sa.Column("network_sent_bytes", sa.BigInteger),
-    sa.Column("voluntary_switches", sa.BigInteger),
-    sa.Column("involuntary_switches", sa.BigInteger),
-    sa.Column("threads", sa.BigInteger),
-    sa.Column("neighbours_cpu_cores", sa.Double),
-    sa.Column("gpu_utilization", sa.Double),
-    sa.Column("gpu_memory_bytes", sa.BigInteger),
-    sa.Column("sent_segments", sa.BigInteger),
-    sa.Column("retransmitted_segments", sa.BigInteger),
-    sa.Column("run_delay_seconds", sa.Double),
-    sa.Column("allowed_cpus", sa.BigInteger),
-    sa.Column("stolen_cpu_cores", sa.Double),
+    *_gauges(Sample),
     sa.Index("samples_by_replica", "replica_id", "at"),
 )
 
@@ -203,16 +198,7 @@ step_reports = sa.Table(
     sa.Column("id", Number, primary_key=True),
     _owner("replica"),
     sa.Column("attempt", sa.Integer, nullable=False),
-    sa.Column("at", sa.Double, nullable=False),
-    sa.Column("interval_seconds", sa.Double),
-    sa.Column("step", sa.BigInteger),
-    sa.Column("steps", sa.BigInteger),
-    sa.Column("examples", sa.BigInteger),
-    sa.Column("loss", MetricType),
-    sa.Column("input_wait_seconds", sa.Double),
-    sa.Column("total_steps", sa.BigInteger),
-    sa.Column("input_cpu_seconds", sa.Double),
-    sa.Column("all_reduce_seconds", sa.Double),
+    *_gauges(StepReport),
     sa.Index("step_reports_by_replica", "replica_id", "at"),
 )
 

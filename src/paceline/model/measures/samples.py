@@ -8,9 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable
-from typing import TypeVar
+from typing import Annotated, TypeVar
 
 from paceline.model import roles
+from paceline.model.measures.gauges import Combining, Gauge
+
+COUNT, MEAN = Combining.COUNT, Combining.MEAN
+_AT = Gauge(1, decimals=3)
+_LENGTH = Gauge(2, Combining.INTERVAL, decimals=3, exact_below=0.1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,26 +33,26 @@ class Sample:
 
     replica: roles.ReplicaId
     attempt: int
-    at: float
-    interval_seconds: float
-    cpu_cores: float | None = None
-    cpu_limit_cores: float | None = None
-    throttled_seconds: float | None = None
-    memory_bytes: int | None = None
-    memory_limit_bytes: int | None = None
-    network_received_bytes: int | None = None
-    network_sent_bytes: int | None = None
-    voluntary_switches: int | None = None
-    involuntary_switches: int | None = None
-    threads: int | None = None
-    neighbours_cpu_cores: float | None = None
-    gpu_utilization: float | None = None
-    gpu_memory_bytes: int | None = None
-    sent_segments: int | None = None
-    retransmitted_segments: int | None = None
-    run_delay_seconds: float | None = None
-    allowed_cpus: int | None = None
-    stolen_cpu_cores: float | None = None
+    at: Annotated[float, _AT]
+    interval_seconds: Annotated[float, _LENGTH]
+    cpu_cores: Annotated[float | None, Gauge(3, MEAN, decimals=4, digits=8)] = None
+    cpu_limit_cores: Annotated[float | None, Gauge(4, decimals=6)] = None
+    throttled_seconds: Annotated[float | None, Gauge(5, COUNT, decimals=4, digits=7)] = None
+    memory_bytes: Annotated[int | None, Gauge(6, unit_bits=16, digits=8)] = None
+    memory_limit_bytes: Annotated[int | None, Gauge(7)] = None
+    network_received_bytes: Annotated[int | None, Gauge(8, COUNT, digits=7)] = None
+    network_sent_bytes: Annotated[int | None, Gauge(9, COUNT, digits=7)] = None
+    voluntary_switches: Annotated[int | None, Gauge(10, COUNT, digits=6)] = None
+    involuntary_switches: Annotated[int | None, Gauge(11, COUNT, digits=6)] = None
+    threads: Annotated[int | None, Gauge(12)] = None
+    neighbours_cpu_cores: Annotated[float | None, Gauge(13, MEAN, decimals=2, digits=6)] = None
+    gpu_utilization: Annotated[float | None, Gauge(14, MEAN, decimals=4)] = None
+    gpu_memory_bytes: Annotated[int | None, Gauge(15, unit_bits=16)] = None
+    sent_segments: Annotated[int | None, Gauge(16, COUNT, digits=6)] = None
+    retransmitted_segments: Annotated[int | None, Gauge(17, COUNT, digits=9)] = None
+    run_delay_seconds: Annotated[float | None, Gauge(24, COUNT, decimals=4, digits=5)] = None
+    allowed_cpus: Annotated[int | None, Gauge(25)] = None
+    stolen_cpu_cores: Annotated[float | None, Gauge(26, MEAN, decimals=2, digits=6)] = None
 
 
 #: Stands for the current attempt of a replica.
@@ -66,16 +71,16 @@ class StepReport:
 
     replica: roles.ReplicaId
     attempt: int
-    at: float
-    interval_seconds: float | None = None
-    step: int | None = None
-    steps: int | None = None
-    examples: int | None = None
-    loss: float | None = None
-    input_wait_seconds: float | None = None
-    total_steps: int | None = None
-    input_cpu_seconds: float | None = None
-    all_reduce_seconds: float | None = None
+    at: Annotated[float, _AT]
+    interval_seconds: Annotated[float | None, _LENGTH] = None
+    step: Annotated[int | None, Gauge(18)] = None
+    steps: Annotated[int | None, Gauge(19, COUNT)] = None
+    examples: Annotated[int | None, Gauge(20, COUNT)] = None
+    loss: Annotated[float | None, Gauge(21, decimals=7, digits=17)] = None
+    input_wait_seconds: Annotated[float | None, Gauge(22, COUNT, decimals=4, digits=9)] = None
+    total_steps: Annotated[int | None, Gauge(23)] = None
+    input_cpu_seconds: Annotated[float | None, Gauge(27, COUNT, decimals=3, digits=7)] = None
+    all_reduce_seconds: Annotated[float | None, Gauge(28, COUNT, decimals=4, digits=9)] = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
