@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from typing import Any
 
 from paceline.engines.kubernetes import kinds
@@ -33,7 +33,8 @@ def job(name: str = "clicks", *, workers: int = 2, **more: Any) -> JobSpec:
 class Scene:
     """A cluster with nodes, and an operator that can be ended and replaced."""
 
-    def __init__(self, *nodes: dict[str, Any]) -> None:
+    def __init__(self, *nodes: dict[str, Any], namespaces: Collection[str] | None = None) -> None:
+        self.namespaces = namespaces
         self.cluster = MemoryCluster(time.time)
         self.nodes = nodes or (node("n0"), node("n1"))
         self.kubelet = Kubelet(self.cluster)
@@ -47,7 +48,9 @@ class Scene:
         self.start_operator()
 
     def start_operator(self) -> None:
-        self.operator = Operator(self.cluster, agent_image="paceline:test", clock=time.time)
+        self.operator = Operator(
+            self.cluster, agent_image="paceline:test", clock=time.time, namespaces=self.namespaces
+        )
         self._tasks["operator"] = asyncio.create_task(self.operator.run())
 
     async def end(self, name: str = "operator") -> None:
@@ -91,8 +94,8 @@ class Scene:
 
 
 @contextlib.asynccontextmanager
-async def scene(*nodes: dict[str, Any]) -> AsyncIterator[Scene]:
-    made = Scene(*nodes)
+async def scene(*nodes: dict[str, Any], namespaces: Collection[str] | None = None) -> AsyncIterator[Scene]:
+    made = Scene(*nodes, namespaces=namespaces)
     try:
         await made.begin()
         yield made

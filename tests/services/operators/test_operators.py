@@ -294,6 +294,30 @@ def test_what_is_not_to_wait_for_room_fails_or_begins_at_once() -> None:
     run(test)
 
 
+def test_a_job_that_waits_for_room_begins_when_it_is_not_to_wait_any_more() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="2")) as it:
+            await it.submit(job())
+            await it.until(lambda: "1 more" in it.status().get("message", ""))
+            await it.edit("clicks", scheduling={"fit": "off"})
+            await it.until_phase("running")
+
+    run(test)
+
+
+@pytest.mark.parametrize("namespaces", [None, ["default"]], ids=["of all namespaces", "of one"])
+def test_a_job_whose_queue_is_missing_begins_without_one(namespaces: list[str] | None) -> None:
+    async def test() -> None:
+        async with scene(namespaces=namespaces) as it:
+            await it.submit(queued())
+            await it.until(lambda: "night" in it.status().get("message", ""))
+            assert it.pods() == []
+            await it.edit("clicks", scheduling={"queue": None})
+            await it.until_phase("running")
+
+    run(test)
+
+
 def test_an_ended_job_is_removed_after_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     async def test() -> None:
         async with scene() as it:

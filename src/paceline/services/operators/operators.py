@@ -243,24 +243,34 @@ class Operator:
             del self._pods_of[uid]
 
     async def _apply_for_room(self, key: Key, resource: Object, spec: JobSpec) -> None:
+        """Request room for a job that has not begun, or let it begin if it does not wait for room.
+
+        The job may have been edited since the last time, so an earlier application or verdict may not hold.
+        """
+        uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
+        self._applicants.pop(uid, None)
         if (resource.get("spec") or {}).get(custom_resources.SUSPEND):
             return
-        uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
         if queue is not None:
             known = await system_of(self._cluster, queue, key[0])
-            verdict = _ANYWHERE if known else AdmissionVerdict(held=executions.NO_QUEUE.format(queue))
-            if self._verdicts.get(uid) != verdict:
-                self._verdicts[uid] = verdict
-                self._queue.add(key)
+            held = executions.NO_QUEUE.format(queue)
+            self._give(uid, key, _ANYWHERE if known else AdmissionVerdict(held=held))
             return
         if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
-            if uid not in self._verdicts:
-                self._verdicts[uid] = _ANYWHERE
-                self._queue.add(key)
+            self._give(uid, key, _ANYWHERE)
             return
+        verdict = self._verdicts.get(uid)
+        if verdict is not None and verdict.room is not None and verdict.room.keys() != {*spec.replicas()}:
+            del self._verdicts[uid]  # It was for the job as it was before.
         since = times.seconds(resource["metadata"]["creationTimestamp"])
         self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
         self._has_waiting_jobs.set()
+
+    def _give(self, uid: str, key: Key, verdict: AdmissionVerdict) -> None:
+        """Give a job a verdict, and have the job looked at if that is a new one."""
+        if self._verdicts.get(uid) != verdict:
+            self._verdicts[uid] = verdict
+            self._queue.add(key)
 
     def _apply_for_more(self, key: Key, resource: Object, record: JobRecord | None) -> None:
         """Request room for the workers that a running job is to gain, if any."""
@@ -270,9 +280,7 @@ class Operator:
             self._verdicts.pop(uid, None)
             return
         if not self._sees_nodes or record.state.spec.scheduling.fit is FitPolicy.OFF:
-            if self._verdicts.get(uid) != _ANYWHERE:
-                self._verdicts[uid] = _ANYWHERE
-                self._queue.add(key)
+            self._give(uid, key, _ANYWHERE)
             return
         wish = Growing(uid=uid, key=key, record=record, pods=[*self._pods_of[uid].values()], workers=workers)
         verdict = self._verdicts.get(uid, AdmissionVerdict())
@@ -342,9 +350,7 @@ class Operator:
         verdicts = await self._admissions.decide(waiting, begun, growing)
         keys = {each.uid: each.key for each in waiting} | {each.uid: each.key for each in growing}
         for uid, key in keys.items():
-            if self._verdicts.get(uid) != verdicts[uid]:
-                self._verdicts[uid] = verdicts[uid]
-                self._queue.add(key)
+            self._give(uid, key, verdicts[uid])
 
 
 def _trimmed(pod: Object) -> Object:

@@ -394,7 +394,7 @@ def _requested(
         return record, [events.ResumeRequested()]
     if look.refused:
         return record, [events.EngineFailed(reason=look.refused)]
-    if look.room is None:
+    if look.room is None or (look.room and look.room.keys() != {*wanted.replicas()}):
         return record, []
     return dataclasses.replace(record, places=look.room), [events.Begin()]
 
