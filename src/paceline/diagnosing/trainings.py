@@ -15,11 +15,8 @@ from paceline.model.explanations.causes import FieldChange
 from paceline.model.jobs.job_specs import Framework
 from paceline.model.jobs.runs import CURED, SEEN, STEPS_SEEN
 from paceline.model.roles import Role
-from paceline.model.variables import cures
+from paceline.model.variables import cures, optimizers
 from paceline.model.variables.cures import Cure
-
-#: The training library's defaults for settings that are not in the job file: `training.settings.Settings`.
-_DEFAULTS = {"optimizer": "adagrad", "wide_optimizer": "ftrl"}
 
 
 def is_seen(case: Case) -> bool:
@@ -64,7 +61,7 @@ def optimizer(case: Case, key: str) -> str | None:
     """Return the optimizer of a key (``optimizer``, ``wide_optimizer``); None: the script sets its own."""
     if not by_library(case):
         return None
-    return str(section(case, key).get("name") or _DEFAULTS[key])
+    return str(section(case, key).get("name") or optimizers.DEFAULTS[key])
 
 
 def servers(case: Case, count: int) -> tuple[FieldChange, ...]:

@@ -17,7 +17,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from paceline.model.variables import consistencies, row_layouts, saved_plans, schedules, variable_plans
+from paceline.model.variables import (
+    conflicts,
+    consistencies,
+    optimizers,
+    row_layouts,
+    saved_plans,
+    schedules,
+    variable_plans,
+)
 from paceline.training import errors
 
 VARIABLE = "PACELINE_TRAINING"
@@ -48,18 +56,13 @@ def _above(bound: float, default: Any) -> Any:
 class Optimizer:
     """An optimizer and its learning rate, which the schedule may change during training."""
 
-    name: Literal["adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum"] = "adagrad"
+    name: optimizers.OptimizerName = optimizers.DEEP_DEFAULT
     learning_rate: float = _above(0, 0.05)
     schedule: schedules.LearningRateSchedule = _CONSTANT
 
     def conflict(self) -> str | None:
         """Return what is wrong with the combination of values, or None."""
-        if self.name == "ftrl" and not self.schedule.is_constant:
-            return (
-                "ftrl makes its weights anew from the rate of each step, so a schedule would scale them; "
-                "use adagrad, which computes the same for weights that start from zero"
-            )
-        return None
+        return conflicts.of_schedule(self.name, self.schedule)
 
 
 @dataclass(frozen=True)
@@ -145,8 +148,8 @@ class Settings:
     SavedModel to `export_dir`, if that is given.
     """
 
-    optimizer: Optimizer = Optimizer("adagrad")
-    wide_optimizer: Optimizer = Optimizer("ftrl")
+    optimizer: Optimizer = Optimizer(optimizers.DEEP_DEFAULT)
+    wide_optimizer: Optimizer = Optimizer(optimizers.WIDE_DEFAULT)
     clip_norm: float | None = _above(0, None)
     batch_size: int = _at_least(1, 512)
     epochs: float = _above(0, 1.0)
@@ -170,9 +173,7 @@ class Settings:
 
     def conflict(self) -> str | None:
         """Return what is wrong with the combination of values, or None."""
-        if self.export_dir is not None and not self.checkpoint.keep:
-            return "export_dir needs a checkpoint, and checkpoint.keep is 0"
-        return None
+        return conflicts.of_export(self.export_dir, self.checkpoint.keep)
 
     def optimizer_of(self, part: Literal["deep", "wide"]) -> Optimizer:
         """Return the optimizer of a part of the model."""

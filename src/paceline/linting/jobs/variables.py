@@ -10,6 +10,8 @@ from paceline.linting.rules import LintHit, counted, rule
 from paceline.model import imbalances, quantities
 from paceline.model.explanations.findings import Severity
 from paceline.model.roles import Role
+from paceline.model.variables import optimizers
+from paceline.model.variables.optimizers import OptimizerName
 from paceline.model.variables.variable_plans import RowPartitioning
 from paceline.specs import JobFile
 from paceline.specs.yaml_text import documents
@@ -18,8 +20,6 @@ from paceline.specs.yaml_text import documents
 GIANT_ROWS = 100_000
 #: A variable of at most this many bytes can hardly make a PS hot.
 SMALL_BYTES = 64 * 2**20
-#: How many additional copies of a variable each optimizer keeps.
-SLOTS = {"adagrad": 1, "ftrl": 2, "adam": 2, "lazy-adam": 2, "adadelta": 2, "momentum": 1}
 
 _TRAINING: documents.Path = ("spec", "training")
 
@@ -28,7 +28,7 @@ _TRAINING: documents.Path = ("spec", "training")
 class _Tables:
     """The settings of the ``training`` section that concern variables."""
 
-    optimizer: str
+    optimizer: OptimizerName
     partitioning: str
     variables: tuple[dict[str, Any], ...]
     ps: int
@@ -145,7 +145,7 @@ def too_little_memory(job: JobFile) -> Iterator[LintHit]:
     tables, ps = _tables(job), job.spec.role(Role.PS)
     if tables is None or ps is None or ps.memory_bytes is None or not tables.variables:
         return
-    copies = 1 + SLOTS[tables.optimizer]
+    copies = 1 + optimizers.SLOTS[tables.optimizer]
     needed = -(-sum(tables.sizes) * copies // ps.replicas)
     slots = f"{counted(copies - 1, 'slot')} of {tables.optimizer}"
     what = f"the variables with {slots}, evenly over {ps.replicas} PS"

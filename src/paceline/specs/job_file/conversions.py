@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.model.jobs import code_sources, job_specs, placements
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.variables import consistencies, schedules
+from paceline.model.variables import conflicts, consistencies, optimizers, schedules
 from paceline.model.variables.variable_plans import PlacementRule
 from paceline.specs.job_file import shapes, trainings
 from paceline.specs.yaml_text import documents, problems
@@ -177,6 +177,7 @@ def contradictions(document: documents.Document, section: shapes.JobSection) -> 
     yield from _variables(document, section.spec)
     yield from _plans(document, section.spec)
     yield from _schedules(document, section.spec)
+    yield from _export(document, section.spec)
     yield from _consistency(document, section.spec)
 
 
@@ -350,9 +351,18 @@ def _schedules(document: documents.Document, spec: shapes.SpecSection) -> Found:
         optimizer = getattr(spec.training, key, None)
         if optimizer is not None and optimizer.schedule is not None:
             schedule = schedules.LearningRateSchedule(**optimizer.schedule.model_dump(exclude_unset=True))
-            conflict = schedule.conflict()
+            name = optimizer.name or optimizers.DEFAULTS[key]
+            conflict = schedule.conflict() or conflicts.of_schedule(name, schedule)
             if conflict is not None:
                 yield document.problem(("spec", "training", key, "schedule"), conflict, key=True)
+
+
+def _export(document: documents.Document, spec: shapes.SpecSection) -> Found:
+    training = spec.training
+    if training is not None and training.checkpoint is not None and training.checkpoint.keep is not None:
+        conflict = conflicts.of_export(training.export_dir, training.checkpoint.keep)
+        if conflict is not None:
+            yield document.problem(("spec", "training", "export_dir"), conflict, key=True)
 
 
 def _consistency(document: documents.Document, spec: shapes.SpecSection) -> Found:

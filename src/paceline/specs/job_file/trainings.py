@@ -7,14 +7,13 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from paceline.model.variables import consistencies, saved_plans, schedules
+from paceline.model.variables import consistencies, optimizers, saved_plans, schedules
 from paceline.model.variables.row_layouts import RowOrder
 from paceline.model.variables.variable_plans import CutStrategy, PlacementRule
 from paceline.specs.job_file import fields, plan_files
 from paceline.specs.job_file.sections import Section
 from paceline.specs.yaml_text import documents
 
-OPTIMIZERS = ("adagrad", "ftrl", "adam", "lazy-adam", "adadelta", "momentum")
 PARTITIONING = tuple(strategy.value for strategy in CutStrategy)
 ROW_ORDERS = tuple(order.value for order in RowOrder)
 PRECISIONS = ("float32", "bfloat16", "float16")
@@ -43,7 +42,7 @@ def _parallel_calls(value: object) -> int | str:
     return fields.auto_or_count(value) or "auto"
 
 
-_Optimizer = Annotated[str, fields.choice(OPTIMIZERS)]
+_Optimizer = Annotated[str, fields.choice(optimizers.OPTIMIZERS)]
 _RowOrder = Annotated[str, fields.choice(ROW_ORDERS)]
 _Precision = Annotated[str, fields.choice(PRECISIONS)]
 _ComputePrecision = Annotated[str, fields.choice(COMPUTE_PRECISIONS)]
