@@ -43,7 +43,7 @@ def test_the_page_says_what_binds_now_and_then(paceline: Paceline) -> None:
     ("change", "message"),
     [
         ("ps.cpus=1", "unknown key 'cpus'"),
-        ("training.batch_size=8", "what another training.batch_size brings is not known"),
+        ("training.batch_size=8", "the effect of a change of training.batch_size cannot be predicted"),
         ("ps", "is no change of a field"),
         ("ps.replicas=0", "the job has no ps"),
     ],
@@ -89,7 +89,7 @@ def test_a_sweep_has_a_page_with_plots(paceline: Paceline) -> None:
 def test_one_change_has_none(paceline: Paceline) -> None:
     done = paceline("predict", SMALL, "--set", "ps.cpu=1", "-o", "html")
     assert done.exit_code != 0
-    assert "only a sweep has a page" in done.stderr
+    assert "shows only a sweep" in done.stderr
 
 
 def test_what_a_probe_has_found_stands_beside_what_is_computed(paceline: Paceline, tmp_path: Path) -> None:
@@ -141,8 +141,8 @@ def test_without_cores_to_give_autoscaling_changes_nothing(paceline: Paceline) -
     ("arguments", "message"),
     [
         (("--autoscale",), "does not say within what cores may move"),
-        ((*SCALED, "--sweep", "ps.cpu=1,2"), "neither a sweep nor a page"),
-        ((*SCALED, "-o", "html"), "neither a sweep nor a page"),
+        ((*SCALED, "--sweep", "ps.cpu=1,2"), "cannot be combined with --sweep or -o html"),
+        ((*SCALED, "-o", "html"), "cannot be combined with --sweep or -o html"),
         (("--autoscale", "--set", "autoscale.ps.cpu={min: 1, max: 2}"), "not between"),
     ],
 )

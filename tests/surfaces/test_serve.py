@@ -23,13 +23,13 @@ HOST = ("--host", "paceline.example.com")
     [
         (("--address", "0.0.0.0"), "others could reach 0.0.0.0", "--gate kubernetes"),
         ((*CLUSTER, "--address", "10.0.0.1"), "others could reach 10.0.0.1", "--gate kubernetes"),
-        (("--gate", "kubernetes"), "asks a cluster who may what", "add --engine kubernetes"),
-        (("--gate", "proxy", *HOST), "asks a cluster who may what", "add --engine kubernetes"),
-        ((*CLUSTER, "--gate", "kubernetes"), "how is the server called?", "--host paceline.example.com"),
-        ((*CLUSTER, "--gate", "proxy", *HOST), "which proxy is to be believed?", "--proxy 10.0.0.0/8"),
+        (("--gate", "kubernetes"), "needs a cluster, which decides", "add --engine kubernetes"),
+        (("--gate", "proxy", *HOST), "needs a cluster, which decides", "add --engine kubernetes"),
+        ((*CLUSTER, "--gate", "kubernetes"), "needs the host name", "--host paceline.example.com"),
+        ((*CLUSTER, "--gate", "proxy", *HOST), "needs the network of the proxy", "--proxy 10.0.0.0/8"),
         (
             (*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "10.0.0.0/8"),
-            "by what does the proxy show that it is the one?",
+            "needs a secret by which the server recognizes the proxy",
             "x-paceline-proxy-secret",
         ),
         (("--address", "here"), "'here' is no address", "127.0.0.1"),

@@ -122,9 +122,9 @@ def test_other_hosts_have_other_links(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--at", "cores of ps-0"), "is nothing that happens"),
-        (("--at", "-1 cores of ps-0 0.5"), "is nothing that happens"),
-        (("--at", "1 cores of ps-77 0.5"), "nothing is called 'cores of ps-77'"),
+        (("--at", "cores of ps-0"), "does not say what happens when"),
+        (("--at", "-1 cores of ps-0 0.5"), "does not say what happens when"),
+        (("--at", "1 cores of ps-77 0.5"), "the simulated job has no part 'cores of ps-77'"),
         (("--hosts", "nowhere.yaml"), "there is no such file"),
         (("--hosts", "wrong.yaml"), "the hosts in wrong.yaml are wrong"),
         (("--hosts", "empty.yaml"), "lists no hosts"),

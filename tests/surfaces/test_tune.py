@@ -57,7 +57,7 @@ def test_proposals_for_programs(paceline: Paceline) -> None:
         (("clicks", "--trials", "4"), "trials need a job file", "FILE.yaml --trials"),
         (("nowhere.yaml", "--trials", "4"), "nowhere.yaml", ""),
         (("-", "--trials", "4", "--apply"), "stdin", ""),
-        (("job.yaml", "--trials", "4", "--live"), "a job file does not run", "paceline tune NAME --live"),
+        (("job.yaml", "--trials", "4", "--live"), "but job.yaml is a job file", "paceline tune NAME --live"),
         (("clicks", "--apply"), "--apply needs --trials", "--live"),
         (("clicks", "--live"), "clicks", ""),
     ],

@@ -267,8 +267,8 @@ class JobControl(JobReader, Protocol):
             Conflict: this cannot be done from here.
         """
         raise Conflict(
-            "old jobs are kept in less detail by the server that looks at their store",
-            "paceline prune --older-than 30d deletes them",
+            "measurements of old jobs cannot be thinned out from here: the server of their store does that",
+            "or delete old jobs: paceline prune --older-than 30d",
         )
 
     def import_file(self, path: Path, *, name: str | None = None, origin: str = "") -> Run:
@@ -282,7 +282,10 @@ class JobControl(JobReader, Protocol):
         Raises:
             Conflict: recordings cannot be imported here.
         """
-        raise Conflict("recordings become jobs of a home, not of a cluster", f"paceline import {path.name}")
+        raise Conflict(
+            f"{path.name} cannot be imported into a cluster, only into the home of a machine",
+            f"on a machine, without --engine kubernetes, use: import {path.name}",
+        )
 
     @abc.abstractmethod
     def note(self, name: str, event: JobEvent) -> None:
@@ -419,7 +422,7 @@ class JobPlacement(Protocol):
         Raises:
             Conflict: the nodes cannot be seen from here.
         """
-        raise Conflict("what there is where jobs run cannot be seen from here", "GET /api/v1/cluster")
+        raise Conflict("a client of a server cannot see its nodes", "ask the server: GET /api/v1/cluster")
 
     @abc.abstractmethod
     def fit(self, spec: JobSpec) -> Fit:

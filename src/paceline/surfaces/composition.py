@@ -124,7 +124,10 @@ def find_server(server: str | None, engine: str | None, environment: Mapping[str
         InvalidInput: both a server and an engine were named.
     """
     if server and engine:
-        raise InvalidInput("jobs are asked of a server, or of an engine", "leave out --server or --engine")
+        raise InvalidInput(
+            "a server and an engine are both named, but jobs can be reached only through one of them",
+            "leave out --server or --engine",
+        )
     return server or (None if engine else environment.get("PACELINE_SERVER")) or None
 
 

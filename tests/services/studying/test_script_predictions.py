@@ -117,7 +117,7 @@ def test_unique_ids_move_fewer_rows() -> None:
 @pytest.mark.parametrize(
     ("training", "said"),
     [
-        ({"steps_in_flight": 2}, "training.steps_in_flight brings is not known: no cure gives it"),
+        ({"steps_in_flight": 2}, "training.steps_in_flight cannot be predicted: no cure gives it"),
         ({"steps_per_execution": 10}, "another training.steps_per_execution"),
         ({"transfers": {"precision": "bfloat16"}}, "another training.transfers.precision"),
         ({"variable_placement": "traffic"}, "which plan the traffic makes"),

@@ -304,7 +304,10 @@ def _raw(response: httpx2.Response, path: str) -> AsyncIterator[bytes]:
     """Return the answer's bytes without decoding: a small compressed piece could become a gigabyte."""
     coding = response.headers.get("Content-Encoding", "identity")
     if coding.lower() != "identity":
-        raise ClusterError(f"{path} is answered in a coding that was not asked for: {coding[:20]!r}")
+        raise ClusterError(
+            f"{path} cannot be read: the answer is encoded as {coding[:20]!r}, which was not requested",
+            hint="look at what is between here and the API server: a proxy may compress its answers",
+        )
     return response.aiter_raw()
 
 

@@ -306,7 +306,10 @@ class ClusterJobs(StoredLifeCycle):
         """Remove a job with all of its pods (see `Jobs.delete`)."""
         run = self.get(name)
         if not run.phase.is_final and not force:
-            raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force")
+            raise Conflict(
+                f"{name} is {run.phase}, and only jobs that have ended can be deleted",
+                f"stop it first: paceline stop {name}; or stop and delete it with --force",
+            )
         self.objects.do(self.cluster.delete(kinds.TRAINING_JOBS, name, self.namespace))
 
     def nodes(self) -> Sequence[Node]:

@@ -82,7 +82,10 @@ class ClusterMeasurements:
             StoreError: the store cannot be opened.
         """
         if self._store_url is None:
-            raise NotFound("no store was named", "an operator keeps what there was: --store URL")
+            raise NotFound(
+                "no store is named, so measurements of the past cannot be read",
+                "name the store of the cluster's operator: --store URL",
+            )
         with self._lock:
             if self._store is None:
                 self._store = self._stack.enter_context(open_store(self._store_url))

@@ -235,7 +235,7 @@ def _wait(objects: JobObjects, name: str, last: int) -> float:
         resource = objects.resource(name)
         state = _state(resource, objects.clock())
         if state is None or state.phase.is_final or state.phase is JobPhase.STOPPING:
-            raise Conflict(f"{name} has ended: nothing of it is changed any more")
+            raise Conflict(f"{name} has ended: it can no longer be changed", f"paceline get {name}")
         if _is_looked_at(resource) and _have_size(state, objects.attempts(name)):
             return objects.clock()
         said = (each for _, each in objects.events(name, since_id=last) if each.kind == NOT_RESIZED)
@@ -325,7 +325,7 @@ def _tries(objects: JobObjects, name: str) -> Iterator[Object]:
     """Yield the current resource of a job for each try: others may change it between two tries."""
     for _ in range(20):
         yield objects.resource(name)
-    raise Conflict(f"{name} is changed all the time", "try again")
+    raise Conflict(f"{name} was not changed: others keep changing it at the same time", "try again")
 
 
 def _annotate(objects: JobObjects, resource: Object, annotations: Mapping[str, str]) -> bool:

@@ -324,7 +324,10 @@ class Jobs(StoredLifeCycle):
         run = self.get(name)
         if not run.phase.is_final:
             if not force:
-                raise Conflict(f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force")
+                raise Conflict(
+                    f"{name} is {run.phase}, and only jobs that have ended can be deleted",
+                    f"stop it first: paceline stop {name}; or stop and delete it with --force",
+                )
             self.stop(name)
             run = self.wait(name, timeout_seconds=timeout_seconds)
         folder = folders.RunFolder.of(run)

@@ -101,7 +101,7 @@ def ask(registry: RunRegistry, run: Run, request: str, kind: str) -> float:
             return done.at
         phase = registry.get(run.name).phase
         if phase.is_final or phase is JobPhase.STOPPING:
-            raise Conflict(f"{run.name} is {phase}: nothing of it is changed any more")
+            raise Conflict(f"{run.name} is {phase}: it can no longer be changed", f"paceline get {run.name}")
         time.sleep(run_registry.POLL_SECONDS)
     raise WaitTimeout(
         f"the supervisor of {run.name} has not answered for {ANSWER_SECONDS:g} s", f"paceline get {run.name}"

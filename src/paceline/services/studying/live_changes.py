@@ -65,7 +65,8 @@ class Changer:
         """
         if not self.jobs.keeps:
             raise Conflict(
-                "what a change brings is not kept here", "an operator with a store keeps it: --store URL"
+                "the effect of a change cannot be judged: no measurements are stored here",
+                "name the store of the cluster's operator: --store URL",
             )
         run = self.jobs.get(name)
         source = specs.source_of(run)

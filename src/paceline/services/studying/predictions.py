@@ -173,15 +173,15 @@ def _check(model: SpeedModel, spec: JobSpec) -> None:
         )
         if others:
             raise InvalidInput(
-                f"what another training.{', training.'.join(others)} brings is not known: no cure gives it "
-                "to a script without the library",
-                f"the model knows {_KNOWN_OF_SCRIPTS}",
+                f"the effect of a change of training.{', training.'.join(others)} cannot be predicted: "
+                "no cure gives it to a script without the training library",
+                f"what can be predicted: {_KNOWN_OF_SCRIPTS}",
             )
     unknown = sorted(_differences(model.job.spec, spec, is_seen=model.is_seen))
     if unknown:
         raise InvalidInput(
-            f"what another {', '.join(unknown)} brings is not known",
-            f"the model knows {_KNOWN_OF_SCRIPTS if model.is_seen else _KNOWN}",
+            f"the effect of a change of {', '.join(unknown)} cannot be predicted",
+            f"what can be predicted: {_KNOWN_OF_SCRIPTS if model.is_seen else _KNOWN}",
         )
 
 
@@ -196,7 +196,8 @@ def _updated_whole(model: SpeedModel, spec: JobSpec) -> frozenset[str]:
         return model.updated_whole
     if now:
         raise InvalidInput(
-            "what updates of all rows take is not seen while Adam is lazy",
+            "the job without lazy-adam cannot be predicted: it runs with lazy-adam, so the cost of updates "
+            "of all rows was not measured",
             "see what is known of the job as it is: paceline why " + model.recording.run.name,
         )
     if not model.adam:
@@ -220,7 +221,9 @@ def plan(model: SpeedModel, spec: JobSpec) -> Plan | None:
         return known if known is None else variable_devices.placed(known)
     asked = variable_plans.asked_for(spec, known.variables)
     if asked.plan is None:
-        raise InvalidInput(f"nothing is foretold: {asked.missing}", "paceline plan compares other ways")
+        raise InvalidInput(
+            f"no prediction is possible: {asked.missing}", "compare other placements: paceline plan"
+        )
     return asked.plan
 
 
@@ -235,8 +238,8 @@ def _settled(model: SpeedModel, spec: JobSpec) -> JobSpec:
     if any(before.get(field) != after.get(field) for field in fields):
         if after.get("variable_placement") == PlacementRule.TRAFFIC:
             raise InvalidInput(
-                "nothing is foretold: which plan the traffic makes is not known before the job runs",
-                f"save one: paceline plan {spec.name} --choose by-traffic --save FILE",
+                "no prediction is possible: which plan the traffic makes is not known before the job runs",
+                f"use a saved plan: paceline plan {spec.name} --choose by-traffic --save FILE",
             )
         return spec
     now = model.recording.run.spec.training or {}
@@ -250,7 +253,9 @@ def _of_script(known: Plan, before: JobSpec, after: JobSpec) -> Plan:
             known, variable_plans.asked_of_script(before), variable_plans.asked_of_script(after)
         )
     except ValueError as error:
-        raise InvalidInput(f"nothing is foretold: {error}", "paceline plan compares other ways") from error
+        raise InvalidInput(
+            f"no prediction is possible: {error}", "compare other placements: paceline plan"
+        ) from error
 
 
 def _measured(case: Case) -> MeasuredRun:
@@ -266,7 +271,7 @@ def _measured(case: Case) -> MeasuredRun:
     measured_cores = [cpu_cores for cpu_cores in servers if cpu_cores is not None]
     if not steps or not examples or not cores or not servers or len(measured_cores) < len(servers):
         raise InvalidInput(
-            "steps of trainers and the CPU of parameter servers were not measured, so nothing is foretold",
+            "no prediction is possible: steps of trainers or the CPU of parameter servers were not measured",
             "wait until the job trains, or see what is known of it: paceline describe NAME",
         )
     # If trainers do not wait for input, it delivers as much as they ask for, and more if they asked for more.
@@ -300,8 +305,8 @@ def _layout(
 ) -> ModelLayout:
     if plan is None:
         raise InvalidInput(
-            "nothing is foretold: sizes and traffic of the model's variables are not known",
-            f"paceline describe {spec.name} says what is seen of its scripts, and why not more",
+            "no prediction is possible: sizes and traffic of the model's variables are not known",
+            f"see what Paceline sees of the scripts, and why not more: paceline describe {spec.name}",
         )
     if machine_cores is None:
         seats = host_plans.seats(spec)
@@ -321,8 +326,8 @@ def _layout(
         )
     except ValueError as error:
         raise InvalidInput(
-            f"nothing is foretold: {error}",
-            f"the traffic of a job as it runs is measured by: paceline trace {spec.name}",
+            f"no prediction is possible: {error}",
+            f"measure the traffic of the job while it runs: paceline trace {spec.name}",
         ) from error
 
 

@@ -75,7 +75,10 @@ def incident(text: str) -> Incident:
     except ValueError:
         at = times = math.nan
     if not (name and 0 <= at < math.inf and 0 <= times < math.inf):
-        raise InvalidInput(f"{text!r} is nothing that happens", "write it as '30 cores of ps-0 0.2'")
+        raise InvalidInput(
+            f"{text!r} does not say what happens when: SECONDS NAME TIMES",
+            "write it as '30 cores of ps-0 0.2': from second 30 on, 0.2 times the cores",
+        )
     return Incident(at=at, of=name.strip(), times=times)
 
 
@@ -159,5 +162,5 @@ def _placed(incident: Incident, layout: ModelLayout, names: Collection[str]) -> 
     if not members and not everywhere:
         replicas = [str(each) for trainers in layout.trainers for each in trainers.replicas]
         known = ", ".join(sorted({*names, *replicas}))
-        raise InvalidInput(f"nothing is called {incident.of!r}", f"there are {known}")
+        raise InvalidInput(f"the simulated job has no part {incident.of!r}", f"its parts are {known}")
     yield from members or everywhere

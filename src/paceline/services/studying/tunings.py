@@ -95,8 +95,8 @@ class Tuner:
         """
         if not self.jobs.keeps:
             raise InvalidInput(
-                "the next trial follows from what is known of the last, which the cluster's operator keeps",
-                "name its store: --store URL",
+                "trials need the measurements of the trials before, and no store is named that keeps them",
+                "name the store of the cluster's operator: --store URL",
             )
         while not tuning.ended:
             tuning = self._saved(self._next(tuning))

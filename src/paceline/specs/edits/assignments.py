@@ -45,7 +45,7 @@ def change(text: str) -> FieldChange:
     except RecursionError as error:  # The value contains itself, which YAML allows.
         raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
     if is_huge:
-        raise InvalidInput(f"{field} has a number that nothing has so many of", _EXAMPLE)
+        raise InvalidInput(f"the number for {field} is too large: it must fit in 64 bits", _EXAMPLE)
     return FieldChange(path=where, value=data)
 
 

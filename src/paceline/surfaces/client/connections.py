@@ -241,7 +241,8 @@ def opened(url: str, *, token: str | None, namespace: str | None = None) -> Iter
     base = address(url)
     if token is not None and not (token.isascii() and token.isprintable() and " " not in token):
         raise InvalidInput(
-            "the token for the server cannot be one", "PACELINE_TOKEN is a line without blanks"
+            "the token for the server has blanks, line breaks or characters that are not ASCII",
+            "check PACELINE_TOKEN: a token is one line without blanks",
         )
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     timeout = httpx2.Timeout(READ_SECONDS, connect=CONNECT_SECONDS)
@@ -265,7 +266,8 @@ def address(url: str) -> httpx2.URL:
         raise InvalidInput(f"{refusals.shown(url)!r} is no address of a server", hint) from error
     if found.userinfo or found.query:
         raise InvalidInput(
-            "the address of the server says more than where it is", "give the token in PACELINE_TOKEN"
+            "the address of the server has a user name, a password or a query, which logs would show",
+            "leave these out, and give the token in PACELINE_TOKEN",
         )
     if found.scheme not in ("http", "https") or not found.host:
         raise InvalidInput(f"{refusals.shown(url)!r} is no address of a server", hint)

@@ -35,7 +35,8 @@ def parse(cursor: str) -> Positions:
         return {_attempt(name): _position(at) for name, at in plain.items()}
     except (ValueError, AttributeError, binascii.Error, zlib.error, RecursionError) as error:
         raise InvalidInput(
-            "after is not where an answer ended", "take it from the answer before; empty: the beginning"
+            "`after` is not a position from an earlier answer",
+            "copy it unchanged from the previous answer, or leave it empty to read from the beginning",
         ) from error
 
 

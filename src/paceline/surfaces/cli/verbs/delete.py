@@ -33,7 +33,8 @@ def command(
             if dry_run:
                 if not run.phase.is_final and not force:
                     raise Conflict(
-                        f"{name} is {run.phase}", f"paceline stop {name}, or delete it with --force"
+                        f"{name} is {run.phase}, and only jobs that have ended can be deleted",
+                        f"stop it first: paceline stop {name}; or stop and delete it with --force",
                     )
                 click.echo(f"{name} would be deleted ({run.phase}), with {run.directory}")
                 return

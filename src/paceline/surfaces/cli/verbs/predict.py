@@ -62,14 +62,17 @@ def command(
     swept = changes.several(sweep) if sweep else ()
     if not asked and not swept and not autoscale:
         raise InvalidInput(
-            "there is nothing to foretell", "--set ps.replicas=4, or --sweep worker.replicas=1..8"
+            "no change is named whose effect to predict",
+            "add one: --set ps.replicas=4, or --sweep worker.replicas=1..8",
         )
     recording = session.measured(name)
     with sessions.needing("a prediction", "tuning", "scipy"):
         from paceline.services.studying import predictions
     model = predictions.model(recording)
     if autoscale and (swept or output == "html"):
-        raise InvalidInput("autoscaling has neither a sweep nor a page", "-o json")
+        raise InvalidInput(
+            "--autoscale cannot be combined with --sweep or -o html", "leave those out, or use -o json"
+        )
     if autoscale:
         _show_rounds(model, asked, output)
     elif swept:
@@ -80,7 +83,9 @@ def command(
         else:
             _show_all(values, forecasts, output)
     elif output == "html":
-        raise InvalidInput("only a sweep has a page", "--sweep worker.replicas=1..8")
+        raise InvalidInput(
+            "-o html shows only a sweep, and no --sweep is given", "add --sweep worker.replicas=1..8"
+        )
     else:
         _show(predictions.forecast(model, asked), model.probed, output)
     session.suggest(f"paceline why {name}")

@@ -143,11 +143,19 @@ def _check(
     if gate is GateKind.TOKEN:
         return
     if not session.on_cluster:
-        raise InvalidInput(f"--gate {gate} asks a cluster who may what", "add --engine kubernetes")
+        raise InvalidInput(
+            f"--gate {gate} needs a cluster, which decides who may do what", "add --engine kubernetes"
+        )
     if not hosts:
-        raise InvalidInput("how is the server called?", "--host paceline.example.com")
+        raise InvalidInput(
+            f"--gate {gate} needs the host name under which clients reach the server",
+            "add it, such as --host paceline.example.com",
+        )
     if gate is GateKind.PROXY and not proxies:
-        raise InvalidInput("which proxy is to be believed?", "--proxy 10.0.0.0/8")
+        raise InvalidInput(
+            "--gate proxy needs the network of the proxy: the server trusts its headers only from there",
+            "add it, such as --proxy 10.0.0.0/8",
+        )
     if gate is GateKind.PROXY:
         _proxy_secret()
 
@@ -166,9 +174,10 @@ def _proxy_secret() -> str:
     least = cluster_gates.LEAST_SECRET_CHARACTERS
     if len(secret) < least or not secret.isascii() or not secret.isprintable():
         raise InvalidInput(
-            f"by what does the proxy show that it is the one? {PROXY_SECRET} has to hold at least {least} "
-            "characters",
-            f"set it to `openssl rand -hex 24`, and let the proxy send it as {cluster_gates.SECRET_HEADER}",
+            "--gate proxy needs a secret by which the server recognizes the proxy: "
+            f"{PROXY_SECRET} must hold at least {least} printable ASCII characters",
+            "set it to what `openssl rand -hex 24` prints, and have the proxy send the same in the header "
+            f"{cluster_gates.SECRET_HEADER}",
         )
     return secret
 

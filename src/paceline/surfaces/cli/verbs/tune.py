@@ -87,9 +87,13 @@ def _check(target: str, trials: int | None, apply: str | None) -> None:
             f"paceline tune {target}, or FILE.yaml --trials 6",
         )
     if trials is not None and apply == "live":
-        raise InvalidInput("a job file does not run", "paceline tune NAME --live")
+        raise InvalidInput(
+            f"--live changes a job that runs, but {target} is a job file", "paceline tune NAME --live"
+        )
     if apply and target == "-":
-        raise InvalidInput("stdin cannot be changed", "leave --apply out, or name a file")
+        raise InvalidInput(
+            "--apply cannot write the best job file back to stdin", "leave --apply out, or name a file"
+        )
 
 
 def try_out(

@@ -31,7 +31,10 @@ def change(asked: Changing, name: Name, body: schemas.Change) -> dict[str, Any]:
     """
     source = specs.source_of(asked.jobs.get(name))
     if bool(body.edits) is (body.source is not None):
-        raise InvalidInput("give edits of the job file, or another one", "one of the two")
+        raise InvalidInput(
+            "a change needs either `edits` of the job file or a whole job file as `source`",
+            "send exactly one of the two",
+        )
     if body.source is not None:
         wanted = asked.job_files.read(body.source).text
     else:
