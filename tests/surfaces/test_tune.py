@@ -14,6 +14,7 @@ from support import paced_jobs
 from paceline.model.explanations.causes import FieldChange
 from paceline.specs.edits import edits
 from paceline.stores import recordings
+from paceline.surfaces.cli.verbs import tune
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 DENSE = str(RECORDINGS / "dense-update.medium.wide-deep-middle-plain-4.parquet")
@@ -69,6 +70,20 @@ def test_what_cannot_be_tuned(
     assert done.exit_code != 0
     assert message in done.stderr
     assert hint in done.stderr
+
+
+@pytest.mark.parametrize("now", [None, "kind: [", "# other\n"], ids=["gone", "wrong", "changed"])
+def test_a_job_file_that_is_another_after_the_trials_stays_and_loses_no_result(
+    tmp_path: Path, now: str | None
+) -> None:
+    file, text = tmp_path / "job.yaml", paced_jobs.source(tmp_path)
+    file.write_text(text)
+    assert tune._is_as_read(str(file), text)
+    if now is None:
+        file.unlink()
+    else:
+        file.write_text(now if now.startswith("kind") else now + text)
+    assert not tune._is_as_read(str(file), text)
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.errors import InvalidInput
+from paceline.errors import InvalidInput, PacelineError
 from paceline.surfaces.cli import efforts, job_files, objectives, options, printing, searching, sessions
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def try_out(
         session.suggest(f"paceline why {tuning.finished[0].run}")
         return tuning
     file = Path(f"{job.spec.name}-tuned.yaml") if target == "-" else tuned_beside(Path(target))
-    if apply and job_files.read(target)[0].text == job.text:
+    if apply and _is_as_read(target, job.text):
         file = Path(target)
     elif apply:
         session.say(f"{target} was changed meanwhile, so it stays as it is")
@@ -153,6 +153,14 @@ def try_out(
     session.say(f"{file} written")
     session.suggest(f"paceline run {file}", f"paceline report {tuning.name}")
     return tuning
+
+
+def _is_as_read(target: str, text: str) -> bool:
+    """Return whether a job file is what it was when the trials began; it may be wrong or gone by now."""
+    try:
+        return job_files.read(target)[0].text == text
+    except PacelineError:
+        return False
 
 
 def _advise(session: sessions.CliSession, name: str, objective: Objective, output: str) -> None:
