@@ -38,15 +38,15 @@ def layout(**fields: Any) -> ModelLayout:
 
 
 def test_a_step_computes_and_then_visits_all_servers() -> None:
-    resources, (crew,) = costs.network(layout(), COSTS)
+    resources, (group,) = costs.network(layout(), COSTS)
     assert {each.name: each.rate for each in resources} == pytest.approx(
         {"cores of ps-0": 0.99, "cores of ps-1": 0.99, "cores of trainers": 0.99}
     )
-    assert crew.phases == (
+    assert group.phases == (
         ({"cores of trainers": 0.012},),
         ({"cores of ps-0": pytest.approx(0.002)}, {"cores of ps-1": pytest.approx(0.002)}),
     )
-    assert crew.own_seconds == 0.002
+    assert group.own_seconds == 0.002
 
 
 def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
@@ -54,13 +54,13 @@ def test_bytes_flow_over_the_links_of_both_hosts_and_not_within_one() -> None:
     servers = tuple(ParameterServer(cores=None, host=name, step_bytes=1e6) for name in "ab")
     trainers = (Trainers(replicas=workers(3), cores=None, host="b"),)
     given = layout(hosts=hosts, servers=servers, trainers=trainers, machine_cores=2.0)
-    resources, (crew,) = costs.network(given, COSTS)
+    resources, (group,) = costs.network(given, COSTS)
     rates = {each.name: each.rate for each in resources}
     assert rates["link from a"] == rates["link to b"] == pytest.approx(1e7 * costs.LINK_PAYLOAD)
     assert rates["cores of a"] == pytest.approx(2.0 - 0.01)
     assert rates["cores of b"] == pytest.approx(2.0 - 0.04)
     assert rates["this machine"] == pytest.approx(2.0 - 0.05)
-    first, second = crew.phases[1]
+    first, second = group.phases[1]
     assert first == {
         "this machine": pytest.approx(0.002),
         "cores of a": pytest.approx(0.002),
@@ -85,9 +85,9 @@ def test_computing_takes_its_time_without_limits(
     step_seconds = COSTS.own_seconds + COSTS.trainer_step_seconds(1) + COSTS.server_seconds(given.servers[0])
     speed = predictions.speed(given, COSTS)
     assert speed.steps_per_second == pytest.approx(2 / step_seconds, rel=0.15)
-    resources, crews = costs.network(given, COSTS)
+    resources, groups = costs.network(given, COSTS)
     slow = simulations.Incident(at=20.0, of="trainers", times=0.0, member=0)
-    simulated = simulations.simulate(resources, crews, seed=1, seconds=40.0, changes=(slow,))
+    simulated = simulations.simulate(resources, groups, seed=1, seconds=40.0, changes=(slow,))
     first, second = (len(ends) for ends in simulated.step_ends[0])
     assert second == pytest.approx(2 * first, rel=0.15)
     assert second == pytest.approx(40 / step_seconds, rel=0.15)
@@ -101,9 +101,9 @@ def test_without_limits_no_cores_are_changed() -> None:
 
 
 def test_inputs_bind_when_they_bring_less_than_is_asked_for() -> None:
-    resources, (crew,) = costs.network(layout(input_steps_per_second=5.0), COSTS)
+    resources, (group,) = costs.network(layout(input_steps_per_second=5.0), COSTS)
     assert ("input of trainers", 5.0, 2) in [(each.name, each.rate, each.copies) for each in resources]
-    assert (crew.phases[0], crew.computes_in) == (({"input of trainers": 1.0},), 1)
+    assert (group.phases[0], group.computes_in) == (({"input of trainers": 1.0},), 1)
     speed = predictions.speed(layout(input_steps_per_second=5.0), COSTS)
     assert speed.steps_per_second == pytest.approx(10.0, rel=0.02)
     assert max(speed.uses, key=speed.uses.__getitem__) == "input of trainers"

@@ -25,7 +25,7 @@ SPEC = JobSpec(
 )
 
 
-def test_trainers_of_a_host_are_one_crew_and_servers_have_their_traffic() -> None:
+def test_trainers_of_a_host_are_one_group_and_servers_have_their_traffic() -> None:
     placed = plan([TABLE, WEIGHTS], servers=2, cut=WHOLE, rule=PlacementRule.ROUND_ROBIN)
     hosts = {each: "b" if each.index == 2 else "a" for each in SPEC.replicas()}
     found = layout(SPEC, placed, hosts, machine_cores=2.0, batch_size=128)

@@ -19,40 +19,40 @@ LINK = Resource(name="link", rate=1e6)
 QUOTA = Resource(name="ps-0", rate=0.5, peak=1.0, burst=0.05)
 
 
-def crew(trainers: int = 1, own: float = 0.0, **draws: float) -> TrainerGroup:
+def group(trainers: int = 1, own: float = 0.0, **draws: float) -> TrainerGroup:
     visits = ({name.replace("_", "-"): units for name, units in draws.items()},)
     return TrainerGroup(name="workers", trainers=trainers, own_seconds=own, phases=(visits,))
 
 
 def test_a_trainer_alone_makes_its_steps_in_time() -> None:
-    done = simulations.simulate([LINK], [crew(own=0.02, link=10_000)], seed=0, steps=3)
+    done = simulations.simulate([LINK], [group(own=0.02, link=10_000)], seed=0, steps=3)
     assert done.step_ends[0][0] == pytest.approx((0.03, 0.06, 0.09))
     assert done.seconds == pytest.approx(0.09)
 
 
 def test_a_quota_is_used_up_and_then_binds() -> None:
-    done = simulations.simulate([QUOTA], [crew(trainers=40, own=0.09, ps_0=0.01)], seed=0, seconds=20)
+    done = simulations.simulate([QUOTA], [group(trainers=40, own=0.09, ps_0=0.01)], seed=0, seconds=20)
     assert done.steps_per_second(after_seconds=5) == pytest.approx(50, rel=0.01)
-    few = simulations.simulate([QUOTA], [crew(trainers=3, own=0.09, ps_0=0.01)], seed=0, seconds=20)
+    few = simulations.simulate([QUOTA], [group(trainers=3, own=0.09, ps_0=0.01)], seed=0, seconds=20)
     assert few.steps_per_second() == pytest.approx(30, rel=0.01)
 
 
 def test_the_same_seed_gives_the_same_run_and_another_one_another() -> None:
     def run(seed: int) -> simulations.Simulated:
-        workers = [crew(trainers=4, own=0.02, link=9000)]
+        workers = [group(trainers=4, own=0.02, link=9000)]
         return simulations.simulate([LINK], workers, seed=seed, steps=200, variation=0.3)
 
     assert run(1).step_ends == run(1).step_ends != run(2).step_ends
 
 
 def test_own_time_varies_around_its_mean() -> None:
-    done = simulations.simulate([], [crew(own=0.01)], seed=3, steps=20_000, variation=0.5)
+    done = simulations.simulate([], [group(own=0.01)], seed=3, steps=20_000, variation=0.5)
     assert done.steps_per_second() == pytest.approx(100, rel=0.02)
 
 
 def test_a_resource_that_stands_still_holds_all_up_until_it_goes_on() -> None:
     changes = [Incident(at=1.0, of="link", times=0.0), Incident(at=3.0, of="link", times=1.0)]
-    done = simulations.simulate([LINK], [crew(own=0.01, link=10_000)], seed=0, seconds=4, changes=changes)
+    done = simulations.simulate([LINK], [group(own=0.01, link=10_000)], seed=0, seconds=4, changes=changes)
     ends = done.step_ends[0][0]
     assert not [end for end in ends if 1.011 < end < 3]
     assert len(ends) == pytest.approx(100, abs=3)
@@ -60,16 +60,16 @@ def test_a_resource_that_stands_still_holds_all_up_until_it_goes_on() -> None:
 
 def test_trainers_are_spread_over_the_copies_of_a_resource() -> None:
     two = [Resource(name="link", rate=1e6, copies=2)]
-    many = simulations.simulate(two, [crew(trainers=8, own=0.01, link=10_000)], seed=0, seconds=20)
-    four = simulations.simulate([LINK], [crew(trainers=4, own=0.01, link=10_000)], seed=0, seconds=20)
+    many = simulations.simulate(two, [group(trainers=8, own=0.01, link=10_000)], seed=0, seconds=20)
+    four = simulations.simulate([LINK], [group(trainers=4, own=0.01, link=10_000)], seed=0, seconds=20)
     assert many.steps_per_second() == pytest.approx(2 * four.steps_per_second(), rel=0.01)
 
 
-def test_a_slow_crew_makes_fewer_steps() -> None:
+def test_a_slow_group_makes_fewer_steps() -> None:
     slow = TrainerGroup(name="slow", trainers=1, own_seconds=0.01, phases=())
     change = [Incident(at=0.0, of="slow", times=0.25)]
-    done = simulations.simulate([], [slow, crew(own=0.01)], seed=0, seconds=10, changes=change)
-    first, second = (len(own) for crew in done.step_ends for own in crew)
+    done = simulations.simulate([], [slow, group(own=0.01)], seed=0, seconds=10, changes=change)
+    first, second = (len(own) for group in done.step_ends for own in group)
     assert second / first == pytest.approx(4, rel=0.02)
 
 
@@ -103,10 +103,10 @@ def test_an_input_that_gets_slow_is_waited_for_when_what_was_made_ahead_is_used_
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        simulations.simulate([LINK], [crew(link=1)], seed=0, **arguments)
+        simulations.simulate([LINK], [group(link=1)], seed=0, **arguments)
 
 
-def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], seconds: float) -> int:
+def _oracle(rates: list[float], groups: list[tuple[int, float, list[float]]], seconds: float) -> int:
     """Return the steps that simpy counts: every resource serves one at a time, in turn."""
     world = simpy.Environment()
     servers = [simpy.Resource(world) for _ in rates]
@@ -125,7 +125,7 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
             yield simpy.AllOf(world, visits)
             steps += 1
 
-    for trainers, own, draws in crews:
+    for trainers, own, draws in groups:
         for _ in range(trainers):
             world.process(train(own, draws))
     world.run(until=seconds)
@@ -135,7 +135,7 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
 @settings(max_examples=examples(25))
 @given(
     rates=st.lists(st.floats(0.5, 5.0), min_size=3, max_size=3),
-    crews=st.lists(
+    groups=st.lists(
         st.tuples(
             st.integers(1, 5), st.floats(0.05, 1.0), st.lists(st.floats(0.01, 0.5), min_size=3, max_size=3)
         ),
@@ -143,20 +143,22 @@ def _oracle(rates: list[float], crews: list[tuple[int, float, list[float]]], sec
         max_size=3,
     ),
 )
-def test_simpy_counts_the_same_steps(rates: list[float], crews: list[tuple[int, float, list[float]]]) -> None:
+def test_simpy_counts_the_same_steps(
+    rates: list[float], groups: list[tuple[int, float, list[float]]]
+) -> None:
     resources = [Resource(name=str(place), rate=rate) for place, rate in enumerate(rates)]
     made = [
         TrainerGroup(
-            name=f"crew {number}",
+            name=f"group {number}",
             trainers=trainers,
             own_seconds=own,
             phases=(tuple({str(place): units} for place, units in enumerate(draws)),),
         )
-        for number, (trainers, own, draws) in enumerate(crews)
+        for number, (trainers, own, draws) in enumerate(groups)
     ]
     done = simulations.simulate(resources, made, seed=0, seconds=200)
-    counted = sum(len(own) for crew in done.step_ends for own in crew)
-    assert counted == pytest.approx(_oracle(rates, crews, 200), rel=0.01, abs=2)
+    counted = sum(len(own) for group in done.step_ends for own in group)
+    assert counted == pytest.approx(_oracle(rates, groups, 200), rel=0.01, abs=2)
 
 
 @settings(max_examples=examples(25))
@@ -166,7 +168,7 @@ def test_simpy_counts_the_same_steps(rates: list[float], crews: list[tuple[int, 
 )  # fmt: skip
 def test_flows_agree_about_a_quota(trainers: int, own: float, units: float, rate: float) -> None:
     quota = Resource(name="ps-0", rate=rate, peak=1.0, burst=0.1 * rate)
-    workers = crew(trainers=trainers, own=own, ps_0=units)
+    workers = group(trainers=trainers, own=own, ps_0=units)
     done = simulations.simulate([quota], [workers], seed=0, seconds=60, variation=0.3)
     (speed,) = flows.flow([quota], [workers]).steps_per_second.values()
     assert speed == pytest.approx(done.steps_per_second(after_seconds=10), rel=0.15)
@@ -178,7 +180,7 @@ def test_flows_agree_about_a_quota(trainers: int, own: float, units: float, rate
 )  # fmt: skip
 def test_flows_agree_about_links(trainers: int, own: float, size: float, copies: int) -> None:
     links = [Resource(name="link", rate=1e6, copies=copies)]
-    workers = crew(trainers=copies * trainers, own=own, link=size)
+    workers = group(trainers=copies * trainers, own=own, link=size)
     done = simulations.simulate(links, [workers], seed=0, seconds=40, variation=0.5)
     (speed,) = flows.flow(links, [workers]).steps_per_second.values()
     assert speed == pytest.approx(done.steps_per_second(after_seconds=5), rel=0.15)

@@ -147,11 +147,16 @@ _BY_NAME = {topic.name: topic for topic in TOPICS}
 
 
 def thresholds(rule: Rule) -> tuple[Threshold, ...]:
-    """Return the thresholds of a rule: those of its module, then those of the modules that it shares."""
+    """Return the thresholds of a rule: those of its module, then those of the modules that it shares.
+
+    The modules that its facts share count, too.
+    """
     own = sys.modules[rule.find.__module__]
     rules = {sys.modules[each.find.__module__] for each in RULES}
-    shared = [module for module in vars(own).values() if inspect.ismodule(module) and module not in rules]
-    return tuple(dict.fromkeys(threshold for module in (own, *shared) for threshold in _declared(module)))
+    values = [value for module in (own, *rule.facts) for value in vars(module).values()]
+    shared = {value for value in values if inspect.ismodule(value) and value not in rules}
+    ordered = sorted(shared, key=lambda module: module.__name__.rpartition("."))
+    return tuple(dict.fromkeys(threshold for module in (own, *ordered) for threshold in _declared(module)))
 
 
 def _declared(module: ModuleType) -> list[Threshold]:

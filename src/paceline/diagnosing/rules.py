@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
+from types import ModuleType
 
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.needs import Need
@@ -34,12 +35,14 @@ class Rule:
         topic: the code, the name and words for people.
         needs: the data that the rule needs, all of it.
         explains: names of causes that follow from the rule's cause, nearest first.
+        facts: modules that work out what the rule judges; what they compare with belongs to the rule, too.
         find: yields the hits in a case that has all needed data.
     """
 
     topic: Topic
     needs: tuple[Need, ...]
     explains: tuple[str, ...]
+    facts: tuple[ModuleType, ...]
     find: Callable[[Case], Iterator[Hit]]
 
     def lacks(self, case: Case) -> tuple[Need, ...]:
@@ -63,11 +66,15 @@ class Rule:
 
 
 def rule(
-    topic: Topic, *, needs: tuple[Need, ...], explains: tuple[str, ...] = ()
+    topic: Topic,
+    *,
+    needs: tuple[Need, ...],
+    explains: tuple[str, ...] = (),
+    facts: tuple[ModuleType, ...] = (),
 ) -> Callable[[Callable[[Case], Iterator[Hit]]], Rule]:
     """Return the decorator that turns a function which finds hits into a rule."""
 
     def decorate(find: Callable[[Case], Iterator[Hit]]) -> Rule:
-        return Rule(topic=topic, needs=needs, explains=explains, find=find)
+        return Rule(topic=topic, needs=needs, explains=explains, facts=facts, find=find)
 
     return decorate

@@ -1,5 +1,9 @@
 """The speed of a job with a given layout, before anything runs: resources in a network, solved or simulated.
 
+Begin with `predictions.speed`. A layout (`layouts`) and costs (`costs`) become resources and groups of
+trainers (`resources`). `flows` solves these: it finds the speed in the long run. `calibrations` fits the
+costs to runs. `simulations` makes the same steps one by one, which checks what `flows` finds.
+
 The equation of a step, as `costs.network` sets it up and `flows.flow` solves it::
 
     T = own_seconds + input + compute + exchange         seconds for a step of a trainer

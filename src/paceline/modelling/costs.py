@@ -76,18 +76,18 @@ class Costs:
 
 def network(layout: ModelLayout, costs: Costs) -> tuple[list[Resource], list[TrainerGroup]]:
     """Return a layout as resources and groups of trainers."""
-    return list(_resources(layout, costs)), list(_crews(layout, costs))
+    return list(_resources(layout, costs)), list(_groups(layout, costs))
 
 
 def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
     if layout.machine_cores is not None:
-        yield _cores(
+        yield _shared_cores(
             _MACHINE, layout.machine_cores, _background_cores(layout.servers, layout.trainers, costs)
         )
     for host in layout.hosts:
         if host.cpu_cores is not None:
             servers = [server for server in layout.servers if server.host == host.name]
-            trainers = [crew for crew in layout.trainers if crew.host == host.name]
+            trainers = [group for group in layout.trainers if group.host == host.name]
             used = _background_cores(servers, trainers, costs)
             yield _quota(f"cores of {host.name}", host.cpu_cores, used)
         if host.bandwidth_bits_per_second is not None:
@@ -98,17 +98,17 @@ def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
     for index, server in enumerate(layout.servers):
         if server.cores is not None:
             yield _quota(f"cores of ps-{index}", server.cores, costs.server_background_cores)
-        elif f"cores of ps-{index}" in _cores_of(layout, server, f"ps-{index}"):
+        elif f"cores of ps-{index}" in _core_names(layout, server, f"ps-{index}"):
             yield _unlimited(f"cores of ps-{index}")
-    for name, crew in _crews_by_name(layout).items():
-        if crew.cores is not None:
+    for name, group in _groups_by_name(layout).items():
+        if group.cores is not None:
             used = costs.trainer_background_cores
-            yield _quota(f"cores of {name}", crew.cores, used, copies=crew.count)
-        elif f"cores of {name}" in _cores_of(layout, crew, name):
+            yield _quota(f"cores of {name}", group.cores, used, copies=group.count)
+        elif f"cores of {name}" in _core_names(layout, group, name):
             yield _unlimited(f"cores of {name}")
         if layout.input_steps_per_second is not None:
             rate = layout.input_steps_per_second
-            yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=crew.count)
+            yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=group.count)
 
 
 def _background_cores(
@@ -123,7 +123,7 @@ def _left(cores: float, used: float) -> float:
     return max(cores - used, LEAST_LEFT * cores)
 
 
-def _cores(name: str, cores: float, used: float) -> Resource:
+def _shared_cores(name: str, cores: float, used: float) -> Resource:
     return Resource(name=name, rate=_left(cores, used), peak=1.0)
 
 
@@ -136,7 +136,7 @@ def _unlimited(name: str) -> Resource:
     return Resource(name=name, rate=math.inf, peak=1.0)
 
 
-def _cores_of(layout: ModelLayout, process: ParameterServer | Trainers, own: str) -> list[str]:
+def _core_names(layout: ModelLayout, process: ParameterServer | Trainers, own: str) -> list[str]:
     """Return the cores that a process draws on: at each level with a limit, or else its own, without one."""
     names = [_MACHINE] if layout.machine_cores is not None else []
     names += [
@@ -147,7 +147,7 @@ def _cores_of(layout: ModelLayout, process: ParameterServer | Trainers, own: str
     return names if names and process.cores is None else [*names, f"cores of {own}"]
 
 
-def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
+def _groups_by_name(layout: ModelLayout) -> dict[str, Trainers]:
     """Return the trainers by their name; a number is appended to a name that is already taken."""
     found: dict[str, Trainers] = {}
     for number, each in enumerate(layout.trainers):
@@ -155,11 +155,11 @@ def _crews_by_name(layout: ModelLayout) -> dict[str, Trainers]:
     return found
 
 
-def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
+def _groups(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
     hosts = {host.name: host for host in layout.hosts}
 
-    def cores(process: ParameterServer | Trainers, own: str, seconds: float) -> dict[str, float]:
-        return dict.fromkeys(_cores_of(layout, process, own), seconds)
+    def core_draws(process: ParameterServer | Trainers, own: str, seconds: float) -> dict[str, float]:
+        return dict.fromkeys(_core_names(layout, process, own), seconds)
 
     def links(source: str | None, target: str | None, size: float) -> dict[str, float]:
         if source == target:
@@ -171,20 +171,20 @@ def _crews(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
             if host is not None and hosts[host].bandwidth_bits_per_second is not None
         }
 
-    for name, crew in _crews_by_name(layout).items():
+    for name, group in _groups_by_name(layout).items():
         step_seconds = costs.trainer_step_seconds(len(layout.servers))
         visits: list[Mapping[str, float]] = [
-            cores(server, f"ps-{index}", costs.server_seconds(server))
-            | links(server.host, crew.host, server.step_bytes / 2)
-            | links(crew.host, server.host, server.step_bytes / 2)
+            core_draws(server, f"ps-{index}", costs.server_seconds(server))
+            | links(server.host, group.host, server.step_bytes / 2)
+            | links(group.host, server.host, server.step_bytes / 2)
             for index, server in enumerate(layout.servers)
         ]
         reading = [({f"input of {name}": 1.0},)] if layout.input_steps_per_second is not None else []
         yield TrainerGroup(
             name=name,
-            trainers=crew.count,
+            trainers=group.count,
             steps_in_flight=layout.steps_in_flight,
             own_seconds=costs.own_seconds,
-            phases=(*reading, (cores(crew, name, step_seconds),), tuple(visits)),
+            phases=(*reading, (core_draws(group, name, step_seconds),), tuple(visits)),
             computes_in=len(reading),
         )

@@ -50,7 +50,7 @@ def most_used(uses: Mapping[str, float]) -> str | None:
     return max(uses, key=uses.__getitem__, default=None)
 
 
-def flow(resources: Sequence[Resource], crews: Sequence[TrainerGroup]) -> Flow:
+def flow(resources: Sequence[Resource], groups: Sequence[TrainerGroup]) -> Flow:
     """Return the throughput of each group, and the use of each resource.
 
     A step that arrives at a resource waits for the steps that are there, as many as it would find with one
@@ -62,7 +62,7 @@ def flow(resources: Sequence[Resource], crews: Sequence[TrainerGroup]) -> Flow:
     Raises:
         ValueError: a group draws on a resource that does not exist.
     """
-    return flows([(resources, crews)])[0]
+    return flows([(resources, groups)])[0]
 
 
 def flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> list[Flow]:
@@ -86,28 +86,33 @@ def _flows(networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]
     rested = np.zeros(len(networks), dtype=bool)
     rested_speeds, rested_uses = np.zeros(len(network.own)), np.zeros(len(network.rates))
     for round_number in range(1, _ROUNDS + 1):
+        # The times and speeds of this round, from the waits and holds of the round before.
         seconds = network.alone + waits + network.units * holds[network.resource]
         step_seconds = network.step_seconds(seconds)
         speeds = network.customers / step_seconds
         uses = network.uses(speeds)
+        # The waits and holds that these speeds cause, damped, so that they do not swing.
         new_waits = waits + _DAMPING * (network.waits(speeds, seconds) - waits)
-        more = (uses / network.full - 1) * network.hold_seconds(speeds, step_seconds)
-        new_holds = np.maximum(0.0, holds + _DAMPING * more)
+        hold_change = (uses / network.full - 1) * network.hold_seconds(speeds, step_seconds)
+        new_holds = np.maximum(0.0, holds + _DAMPING * hold_change)
+        # Which networks rest now: those that have converged. They keep the speeds and uses of this round.
         moves = np.abs(new_waits - waits + network.units * (new_holds - holds)[network.resource])
-        moved = _most(moves / step_seconds[network.crew], network.part_of_crew[network.crew], len(networks))
-        stepped = _most(np.abs(last_seconds / step_seconds - 1), network.part_of_crew, len(networks))
+        wait_change = _most(
+            moves / step_seconds[network.group], network.part_of_group[network.group], len(networks)
+        )
+        length_change = _most(np.abs(last_seconds / step_seconds - 1), network.part_of_group, len(networks))
         waits, holds, last_seconds = new_waits, new_holds, step_seconds
-        rests = (moved < _CLOSE) | ((moved < _NEAR) & (stepped < _SAME))
-        now = ~rested & (rests | (round_number == _ROUNDS))
-        rested_speeds = np.where(now[network.part_of_crew], speeds, rested_speeds)
-        rested_uses = np.where(now[network.part_of_resource], uses, rested_uses)
-        rested |= now
+        rests = (wait_change < _CLOSE) | ((wait_change < _NEAR) & (length_change < _SAME))
+        rest_now = ~rested & (rests | (round_number == _ROUNDS))
+        rested_speeds = np.where(rest_now[network.part_of_group], speeds, rested_speeds)
+        rested_uses = np.where(rest_now[network.part_of_resource], uses, rested_uses)
+        rested |= rest_now
         if rested.all():
             break
     every_speed, every_use = iter(rested_speeds.tolist()), iter(rested_uses.tolist())
-    for resources, crews in networks:
+    for resources, groups in networks:
         yield Flow(
-            steps_per_second={crew.name: next(every_speed) for crew in crews},
+            steps_per_second={group.name: next(every_speed) for group in groups},
             uses={each.name: next(every_use) for each in resources},
         )
 
@@ -124,22 +129,22 @@ class _Network:
     """All draws of all groups of all networks as arrays; the draws of a phase are adjacent.
 
     Attributes:
-        part_of_crew, part_of_resource: the index of the network of each group and of each resource.
-        crew, resource: the index of the group and of the resource of each draw.
+        part_of_group, part_of_resource: the index of the network of each group and of each resource.
+        group, resource: the index of the group and of the resource of each draw.
         units: units of each draw in a step; all visits of a phase to a resource are one draw.
         alone: seconds of each draw at an idle resource.
         weights: seconds that each draw waits for each step that it finds at its resource.
         own: seconds in which a step of each group uses no limited resource.
         customers: the number of steps under way in each group.
-        first_of_phase, crew_of_phase: the index of the first draw and of the group of each phase.
+        first_of_phase, group_of_phase: the index of the first draw and of the group of each phase.
         rates: the rate of each resource, all its copies together.
         full: the largest use of each resource.
         copies: the number of copies of the resource of each draw.
     """
 
-    part_of_crew: _Places
+    part_of_group: _Places
     part_of_resource: _Places
-    crew: _Places
+    group: _Places
     resource: _Places
     units: _Floats
     alone: _Floats
@@ -147,7 +152,7 @@ class _Network:
     own: _Floats
     customers: _Floats
     first_of_phase: _Places
-    crew_of_phase: _Places
+    group_of_phase: _Places
     rates: _Floats
     full: _Floats
     copies: _Floats
@@ -155,22 +160,22 @@ class _Network:
     @classmethod
     def of(cls, networks: Sequence[tuple[Sequence[Resource], Sequence[TrainerGroup]]]) -> _Network:
         resources = [resource for those, _ in networks for resource in those]
-        crews = [crew for _, those in networks for crew in those]
+        groups = [group for _, those in networks for group in those]
         rows: list[tuple[int, int, float, float]] = []
         first, owner = [], []
-        first_crew, first_resource = 0, 0
-        for its_resources, its_crews in networks:
+        first_group, first_resource = 0, 0
+        for its_resources, its_groups in networks:
             places = {resource.name: place for place, resource in enumerate(its_resources, first_resource)}
-            for number, crew in enumerate(its_crews, first_crew):
-                crew.check(places)
-                for phase in crew.phases:
+            for number, group in enumerate(its_groups, first_group):
+                group.check(places)
+                for phase in group.phases:
                     if drawn := drawn_by(phase):
                         first.append(len(rows))
                         owner.append(number)
                         rows += [(number, places[name], *units) for name, units in drawn.items()]
-            first_crew += len(its_crews)
+            first_group += len(its_groups)
             first_resource += len(its_resources)
-        crew_of, resource_of, units, most = np.array(rows).reshape(-1, 4).T
+        group_of, resource_of, units, most = np.array(rows).reshape(-1, 4).T
         resource_places = resource_of.astype(np.intp)
         rates, peaks, bursts, copies = (
             np.array([getattr(resource, field) for resource in resources], dtype=float)
@@ -179,17 +184,17 @@ class _Network:
         burst, rate = bursts[resource_places], rates[resource_places]
         places_of_networks = np.arange(len(networks))
         return cls(
-            part_of_crew=np.repeat(places_of_networks, [len(those) for _, those in networks]),
+            part_of_group=np.repeat(places_of_networks, [len(those) for _, those in networks]),
             part_of_resource=np.repeat(places_of_networks, [len(those) for those, _ in networks]),
-            crew=crew_of.astype(np.intp),
+            group=group_of.astype(np.intp),
             resource=resource_places,
             units=units,
             alone=np.maximum(most / peaks[resource_places], np.maximum(0.0, units - burst) / rate),
             weights=units / rate * (units / (units + burst)),
-            own=np.array([crew.own_seconds for crew in crews]),
-            customers=np.array([float(crew.trainers * crew.steps_in_flight) for crew in crews]),
+            own=np.array([group.own_seconds for group in groups]),
+            customers=np.array([float(group.trainers * group.steps_in_flight) for group in groups]),
             first_of_phase=np.array(first, np.intp),
-            crew_of_phase=np.array(owner, np.intp),
+            group_of_phase=np.array(owner, np.intp),
             rates=rates * copies,
             copies=copies[resource_places],
             full=np.where(bursts > 0, FULL, 1.0),
@@ -200,18 +205,18 @@ class _Network:
         found = self.own.copy()
         if len(seconds):
             longest = np.maximum.reduceat(seconds, self.first_of_phase)
-            np.add.at(found, self.crew_of_phase, longest)
+            np.add.at(found, self.group_of_phase, longest)
         return np.maximum(found, 1e-12)
 
     def uses(self, speeds: _Floats) -> _Floats:
         """Return the share of each resource's rate that groups of these speeds draw."""
-        drawn = np.bincount(self.resource, speeds[self.crew] * self.units, minlength=len(self.rates))
+        drawn = np.bincount(self.resource, speeds[self.group] * self.units, minlength=len(self.rates))
         return drawn / self.rates
 
     @functools.cached_property
-    def crew_resource(self) -> _Places:
+    def group_resource(self) -> _Places:
         """Return for each draw a number that identifies its pair of group and resource."""
-        pairs = self.crew * len(self.rates) + self.resource
+        pairs = self.group * len(self.rates) + self.resource
         places: _Places = np.unique(pairs, return_inverse=True)[1]
         return places
 
@@ -221,18 +226,18 @@ class _Network:
         Steps are alike, so half of the step in service is left on average (as in M/D/1).
         """
         rate = self.rates[self.resource] / self.copies
-        served = speeds[self.crew] * self.units / rate
-        there = speeds[self.crew] * (seconds - self.alone) + served / 2
+        served = speeds[self.group] * self.units / rate
+        there = speeds[self.group] * (seconds - self.alone) + served / 2
         crowd = np.bincount(self.resource, there, minlength=len(self.rates))[self.resource] / self.copies
         # A step is in one phase at a time, so it must not wait for its own share in any phase.
-        crew_there = np.bincount(self.crew_resource, there)[self.crew_resource]
-        return self.weights * np.maximum(0.0, crowd - crew_there / self.customers[self.crew])
+        group_there = np.bincount(self.group_resource, there)[self.group_resource]
+        return self.weights * np.maximum(0.0, crowd - group_there / self.customers[self.group])
 
     def hold_seconds(self, speeds: _Floats, step_seconds: _Floats) -> _Floats:
         """Return for each resource the hold of a unit that would double the length of steps (Newton)."""
-        asked = speeds[self.crew] * self.units
+        asked = speeds[self.group] * self.units
         slope = np.bincount(
-            self.resource, asked * self.units / step_seconds[self.crew], minlength=len(self.rates)
+            self.resource, asked * self.units / step_seconds[self.group], minlength=len(self.rates)
         )
         drawn = np.bincount(self.resource, asked, minlength=len(self.rates))
         return np.divide(drawn, slope, out=np.zeros(len(self.rates)), where=slope > 0)

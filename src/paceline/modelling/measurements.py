@@ -56,8 +56,8 @@ def measurements(
 
 def _steps(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Counts]]:
     """Yield the number of steps that each trainer ended in each second."""
-    for trainers, crew in zip(layout.trainers, done.step_ends, strict=True):
-        for replica, ends in zip(trainers.replicas, crew, strict=True):
+    for trainers, group in zip(layout.trainers, done.step_ends, strict=True):
+        for replica, ends in zip(trainers.replicas, group, strict=True):
             counts, _ = np.histogram(ends, bins=seconds, range=(0, seconds))
             yield replica, counts.astype(np.int64)
 
@@ -71,8 +71,8 @@ def _efforts(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tup
 
 def _waits(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple[ReplicaId, _Floats]]:
     """Yield the part of each second that each trainer waited for a batch: the first phase, if input binds."""
-    for trainers, crew in zip(layout.trainers, done.first_phases, strict=True):
-        for replica, spans in zip(trainers.replicas, crew, strict=True):
+    for trainers, group in zip(layout.trainers, done.first_phases, strict=True):
+        for replica, spans in zip(trainers.replicas, group, strict=True):
             if layout.input_steps_per_second is None or not spans:
                 yield replica, np.zeros(seconds)
                 continue

@@ -56,13 +56,13 @@ class Simulated:
 
     def steps_per_second(self, *, after_seconds: float = 0.0) -> float:
         """Return the steps a second of all trainers from a moment on."""
-        ends = [end for crew in self.step_ends for own in crew for end in own if end > after_seconds]
+        ends = [end for group in self.step_ends for own in group for end in own if end > after_seconds]
         return len(ends) / max(self.seconds - after_seconds, 1e-12)
 
 
 def simulate(
     resources: Sequence[Resource],
-    crews: Sequence[TrainerGroup],
+    groups: Sequence[TrainerGroup],
     *,
     seed: int,
     seconds: float = math.inf,
@@ -74,7 +74,7 @@ def simulate(
 
     Args:
         resources: the resources that steps draw on.
-        crews: the groups of trainers.
+        groups: the groups of trainers.
         seed: the seed of all random numbers.
         seconds: the latest end.
         steps: the number of steps of all trainers together; None: as many as the time allows.
@@ -87,7 +87,7 @@ def simulate(
     """
     if steps is None and not math.isfinite(seconds):
         raise ValueError("a simulation ends after some seconds, or after some steps")
-    run = _Run(resources, crews, seed=seed, variation=variation)
+    run = _Run(resources, groups, seed=seed, variation=variation)
     run.schedule(changes)
     run.until(seconds, math.inf if steps is None else steps)
     return run.result(seconds)
@@ -114,7 +114,7 @@ class _Run:
     """A simulation under way. The debt of a token bucket is how many units it is below its burst."""
 
     def __init__(
-        self, resources: Sequence[Resource], crews: Sequence[TrainerGroup], *, seed: int, variation: float
+        self, resources: Sequence[Resource], groups: Sequence[TrainerGroup], *, seed: int, variation: float
     ) -> None:
         self._chance = np.random.default_rng(seed)
         self._variation = variation
@@ -124,22 +124,22 @@ class _Run:
         self._names = {
             each.name: (first, each.copies) for each, first in zip(resources, firsts, strict=False)
         }
-        self._crews = {each.name: number for number, each in enumerate(crews)}
+        self._groups = {each.name: number for number, each in enumerate(groups)}
         self._rates, self._peaks, self._bursts = (
             np.repeat(np.array([getattr(each, field) for each in resources], dtype=float), copies)
             for field in ("rate", "peak", "burst")
         )
         self._debts = np.zeros(len(self._rates))
         self._asked_at = np.zeros(len(self._rates))
-        self._own_seconds = [crew.own_seconds for crew in crews]
-        self._times = [[1.0] * crew.trainers for crew in crews]
-        self._computes_in = [crew.computes_in for crew in crews]
+        self._own_seconds = [group.own_seconds for group in groups]
+        self._times = [[1.0] * group.trainers for group in groups]
+        self._computes_in = [group.computes_in for group in groups]
         self._base_rates = self._rates.copy()
-        self._phases = [self._arranged(crew) for crew in crews]
-        self._ends: list[list[list[float]]] = [[[] for _ in range(crew.trainers)] for crew in crews]
-        self._efforts: list[list[list[float]]] = [[[] for _ in range(crew.trainers)] for crew in crews]
+        self._phases = [self._arranged(group) for group in groups]
+        self._ends: list[list[list[float]]] = [[[] for _ in range(group.trainers)] for group in groups]
+        self._efforts: list[list[list[float]]] = [[[] for _ in range(group.trainers)] for group in groups]
         self._first_phases: list[list[list[tuple[float, float]]]] = [
-            [[] for _ in range(crew.trainers)] for crew in crews
+            [[] for _ in range(group.trainers)] for group in groups
         ]
         self._events: list[tuple[float, int, int, int, int]] = []
         self._changes: list[Incident] = []
@@ -148,24 +148,24 @@ class _Run:
         self._order = 0
         self._steps = 0
         self._last = 0.0
-        for number, crew in enumerate(crews):
-            for trainer in range(crew.trainers):
-                for _ in range(crew.steps_in_flight):
+        for number, group in enumerate(groups):
+            for trainer in range(group.trainers):
+                for _ in range(group.steps_in_flight):
                     self._begin(number, trainer, at=0.0)
 
-    def _arranged(self, crew: TrainerGroup) -> list[_Phase]:
-        crew.check(self._names)
-        drawn = (drawn_by(phase) for phase in crew.phases)
+    def _arranged(self, group: TrainerGroup) -> list[_Phase]:
+        group.check(self._names)
+        drawn = (drawn_by(phase) for phase in group.phases)
         return [_Phase(each, self._names, self._peaks) for each in drawn if each]
 
     def schedule(self, changes: Sequence[Incident]) -> None:
         """Record the changes to come."""
         for each in changes:
-            crew, (_, copies) = self._crews.get(each.of), self._names.get(each.of, (0, 0))
-            count = copies if crew is None else len(self._times[crew])
+            group, (_, copies) = self._groups.get(each.of), self._names.get(each.of, (0, 0))
+            count = copies if group is None else len(self._times[group])
             if not count:
                 raise ValueError(f"nothing is called {each.of}")
-            if crew is None and math.isinf(self._rates[self._names[each.of][0]]):
+            if group is None and math.isinf(self._rates[self._names[each.of][0]]):
                 raise ValueError(f"{each.of} have no limit that could change")
             if each.member is not None and not 0 <= each.member < count:
                 raise ValueError(f"of {each.of} there are {count}: there is no number {each.member}")
@@ -180,23 +180,23 @@ class _Run:
                 continue
             if at > seconds or not self._events:
                 return
-            at, _, crew, trainer, phase = heapq.heappop(self._events)
+            at, _, group, trainer, phase = heapq.heappop(self._events)
             self._last = at
-            if phase < len(self._phases[crew]):
-                self._visit(crew, trainer, phase, at)
+            if phase < len(self._phases[group]):
+                self._visit(group, trainer, phase, at)
             else:
-                self._ends[crew][trainer].append(at)
-                self._efforts[crew][trainer].append(1 / (self._times[crew][trainer] or math.inf))
+                self._ends[group][trainer].append(at)
+                self._efforts[group][trainer].append(1 / (self._times[group][trainer] or math.inf))
                 self._steps += 1
-                self._begin(crew, trainer, at)
+                self._begin(group, trainer, at)
 
-    def _begin(self, crew: int, trainer: int, at: float) -> None:
+    def _begin(self, group: int, trainer: int, at: float) -> None:
         """Start a step with the time that its trainer spends alone."""
-        if self._times[crew][trainer] == 0:
-            self._held.append((crew, trainer, None, at))
+        if self._times[group][trainer] == 0:
+            self._held.append((group, trainer, None, at))
             return
-        own = self._own_seconds[crew] / self._times[crew][trainer]
-        self._push(at + own * self._varied(), crew, trainer, 0)
+        own = self._own_seconds[group] / self._times[group][trainer]
+        self._push(at + own * self._varied(), group, trainer, 0)
 
     def _varied(self) -> float:
         """Return a random factor with mean 1."""
@@ -205,21 +205,21 @@ class _Run:
         shape = 1 / self._variation**2
         return float(self._chance.gamma(shape, 1 / shape))
 
-    def _push(self, at: float, crew: int, trainer: int, phase: int) -> None:
+    def _push(self, at: float, group: int, trainer: int, phase: int) -> None:
         self._order += 1
-        heapq.heappush(self._events, (at, self._order, crew, trainer, phase))
+        heapq.heappush(self._events, (at, self._order, group, trainer, phase))
 
-    def _visit(self, crew: int, trainer: int, number: int, at: float) -> None:
+    def _visit(self, group: int, trainer: int, number: int, at: float) -> None:
         """Make all visits of a phase; the next phase starts when the last visit has been served."""
-        phase = self._phases[crew][number]
+        phase = self._phases[group][number]
         places = phase.places(trainer)
         rates = self._rates[places]
-        if not rates.all() or (number == self._computes_in[crew] and not self._times[crew][trainer]):
-            self._held.append((crew, trainer, number, at))
+        if not rates.all() or (number == self._computes_in[group] and not self._times[group][trainer]):
+            self._held.append((group, trainer, number, at))
             return
         times = self._varied()
-        if number == self._computes_in[crew]:
-            times /= self._times[crew][trainer]
+        if number == self._computes_in[group]:
+            times /= self._times[group][trainer]
         units = phase.units * times
         debts = self._debts_at(at, places) + units
         self._debts[places] = debts
@@ -227,8 +227,8 @@ class _Run:
         waits = np.maximum(0.0, debts - self._bursts[places]) / rates
         done = at + float(np.maximum(phase.least_seconds * times, waits).max())
         if number == 0:
-            self._first_phases[crew][trainer].append((at, done))
-        self._push(done, crew, trainer, number + 1)
+            self._first_phases[group][trainer].append((at, done))
+        self._push(done, group, trainer, number + 1)
 
     def _debts_at(self, at: float, places: npt.NDArray[np.intp] | slice) -> _Floats:
         """Return what is left at a moment of the debts of some resources."""
@@ -238,9 +238,9 @@ class _Run:
         return debts
 
     def _change(self, change: Incident) -> None:
-        crew = self._crews.get(change.of)
-        if crew is not None:
-            own = self._times[crew]
+        group = self._groups.get(change.of)
+        if group is not None:
+            own = self._times[group]
             members = range(len(own)) if change.member is None else (change.member,)
             for each in members:
                 own[each] = change.times
@@ -264,7 +264,7 @@ class _Run:
         """Return the result so far."""
         return Simulated(
             seconds=seconds if math.isfinite(seconds) else self._last,
-            step_ends=tuple(tuple(tuple(own) for own in crew) for crew in self._ends),
-            efforts=tuple(tuple(tuple(own) for own in crew) for crew in self._efforts),
-            first_phases=tuple(tuple(tuple(own) for own in crew) for crew in self._first_phases),
+            step_ends=tuple(tuple(tuple(own) for own in group) for group in self._ends),
+            efforts=tuple(tuple(tuple(own) for own in group) for group in self._efforts),
+            first_phases=tuple(tuple(tuple(own) for own in group) for group in self._first_phases),
         )

@@ -9,7 +9,7 @@ from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
-from paceline.diagnosing.servers import blames, hot_servers
+from paceline.diagnosing.servers import blames, hot_loads
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
@@ -34,7 +34,7 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.TRAFFIC))
 def global_step_server(case: Case) -> Iterator[Hit]:
     """A hot server that holds the global step and whose load no variable explains."""
-    hot = hot_servers.find(case)
+    hot = hot_loads.find(case)
     if hot is None or blames.blame(case) is not None:
         return
     facts = [

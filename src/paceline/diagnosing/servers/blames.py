@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 from paceline.diagnosing import outlooks
 from paceline.diagnosing.cases import Case, ShardTraffic, once
-from paceline.diagnosing.servers import hot_servers
-from paceline.diagnosing.servers.hot_servers import Hot
+from paceline.diagnosing.servers import hot_loads
+from paceline.diagnosing.servers.hot_loads import Hot, ServerResource
 from paceline.model import imbalances
 from paceline.model.explanations.causes import Evidence, EvidenceSource, Gain
 
@@ -50,12 +50,12 @@ class Blame:
 @once
 def blame(case: Case) -> Blame | None:
     """Return what makes a server hot; None: no server is hot, or the traffic does not explain it."""
-    hot = hot_servers.find(case)
+    hot = hot_loads.find(case)
     if hot is None:
         return None
     shards = [each for each in case.traffic if _load(each, by_time=False) > 0]
     timed = bool(shards) and all(each.microseconds is not None for each in shards[:3])
-    for by_time in (True, False) if hot.resource == "CPU" and timed else (False,):
+    for by_time in (True, False) if hot.resource is ServerResource.CPU and timed else (False,):
         found = _blamed(case, hot, shards, by_time=by_time)
         if found is not None:
             return found

@@ -104,14 +104,14 @@ def recording(
         brings = scene.input_examples_per_second / layout.batch_size
         layout = dataclasses.replace(layout, input_steps_per_second=brings)
     given = model.calibration.costs
-    resources, crews = costs.network(layout, given)
+    resources, groups = costs.network(layout, given)
     limited = {resource.name for resource in resources if math.isfinite(resource.rate)}
-    names = limited | {crew.name for crew in crews}
+    names = limited | {group.name for group in groups}
     changes = [
         placed for scene_incident in scene.incidents for placed in _placed(scene_incident, layout, names)
     ]
     done = simulations.simulate(
-        resources, crews, seed=seed, seconds=seconds, variation=VARIATION, changes=changes
+        resources, groups, seed=seed, seconds=seconds, variation=VARIATION, changes=changes
     )
     samples, steps = measurements.measurements(layout, given, done, start_at=at - seconds)
     losses = [report.loss for report in model.recording.steps if report.loss is not None]
@@ -144,7 +144,7 @@ def recording(
 def _placed(incident: Incident, layout: ModelLayout, names: Collection[str]) -> Iterator[Incident]:
     """Yield an incident for each thing that its name stands for.
 
-    A name stands for a resource or crew of this name, for one trainer, or for the trainers of every host.
+    A name stands for a resource or group of this name, for one trainer, or for the trainers of every host.
     """
     if incident.of in names:
         yield incident
