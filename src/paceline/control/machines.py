@@ -15,6 +15,24 @@ ended, or was killed after its grace period, the parameter servers are asked to 
 their own. Replicas that were asked to end are in the phase ``stopping``; a new supervisor needs no more than
 that. The job ends when nothing of it is left. An event that does not fit the state (stale, repeated, late)
 changes nothing.
+
+The phases of a replica, in which "ended" stands for ``succeeded``, ``failed`` and ``stopped``::
+
+    pending -> starting -> running
+    starting, running -> succeeded | failed        (it ended for good)
+    starting, running -> backing-off -> starting   (it ended, and its role's policy restarts it)
+    starting, running -> stopping                  (it was asked to end)
+    starting, running -> succeeded | stopped       (a parameter server ended before it was asked to,
+                                                    while the job stops)
+    stopping -> succeeded | stopped                (it ended with the job)
+    stopping -> stopped                            (a removed worker ended)
+    stopping -> starting                           (a removed worker ended, and is wanted again)
+    pending, backing-off -> stopped                (the job stops, or this worker is removed)
+    ended -> pending                               (the job was resumed)
+    ended -> pending | starting                    (a removed worker was added again, before | after
+                                                    the job began)
+
+A worker that is added to a job that has begun, and that the job never had, is ``starting`` at once.
 """
 
 from __future__ import annotations
@@ -41,10 +59,10 @@ UNSERVED_SECONDS = 600.0
 #: The exit reason of a replica whose launch was due when its job began to stop.
 NOT_LAUNCHED = ExitReason(kind=ExitKind.LAUNCH_FAILED, message="not launched: the job is ending")
 
-Step = tuple[JobState, list[Command]]
+Transition = tuple[JobState, list[Command]]
 
 
-def advance(state: JobState, event: events.Event) -> Step:
+def advance(state: JobState, event: events.Event) -> Transition:
     """Return the state after an event, and the commands to execute now."""
     match event:
         case events.Begin():
@@ -71,17 +89,17 @@ def advance(state: JobState, event: events.Event) -> Step:
             return _released(state)
 
 
-def _begin(state: JobState) -> Step:
-    done: list[Command] = []
+def _begin(state: JobState) -> Transition:
+    issued: list[Command] = []
     launched = []
     for replica in state.replicas:
         if state.spec.has(replica.replica):
             replica, command = _launch(replica)
-            done.append(command)
+            issued.append(command)
         launched.append(replica)
     if state.spec.active_deadline_seconds is not None:
-        done.append(_deadline(state.spec.active_deadline_seconds))
-    return dataclasses.replace(state, phase=JobPhase.STARTING, replicas=tuple(launched)), done
+        issued.append(_deadline_timer(state.spec.active_deadline_seconds))
+    return dataclasses.replace(state, phase=JobPhase.STARTING, replicas=tuple(launched)), issued
 
 
 def _launch(replica: ReplicaState) -> tuple[ReplicaState, Command]:
@@ -91,11 +109,11 @@ def _launch(replica: ReplicaState) -> tuple[ReplicaState, Command]:
     )
 
 
-def _deadline(seconds: float) -> Command:
+def _deadline_timer(seconds: float) -> Command:
     return commands.StartTimer(timer=events.Timer(kind=TimerKind.DEADLINE), seconds=max(0.0, seconds))
 
 
-def _started(state: JobState, replica: roles.ReplicaId, attempt: int) -> Step:
+def _started(state: JobState, replica: roles.ReplicaId, attempt: int) -> Transition:
     current = state.replica(replica)
     if current is None or current.attempt != attempt or current.phase is not ReplicaPhase.STARTING:
         return state, []
@@ -119,7 +137,7 @@ def _put(state: JobState, replica: ReplicaState) -> JobState:
     )
 
 
-def _exited(state: JobState, event: events.ReplicaExited) -> Step:
+def _exited(state: JobState, event: events.ReplicaExited) -> Transition:
     replica, reason = event.replica, event.reason
     current = state.replica(replica)
     if current is None or current.attempt != event.attempt or not current.phase.is_live:
@@ -139,7 +157,7 @@ def _exited(state: JobState, event: events.ReplicaExited) -> Step:
         state = _settle(_put(state, dataclasses.replace(current, phase=ReplicaPhase.SUCCEEDED)))
         if _succeeded(state):
             return _stop(state, JobPhase.SUCCEEDED, "")
-        return state, [_unserved(current)] if replica.role is Role.PS else []
+        return state, [_unserved_timer(current)] if replica.role is Role.PS else []
     state = _put(state, dataclasses.replace(current, phase=ReplicaPhase.FAILED))
     if _needed(state.spec, replica):
         why = "; it would fail again, so it was not restarted" if event.is_lasting else _after(current)
@@ -147,7 +165,7 @@ def _exited(state: JobState, event: events.ReplicaExited) -> Step:
     return _settle(state), []
 
 
-def _unserved(server: ReplicaState) -> Command:
+def _unserved_timer(server: ReplicaState) -> Command:
     """Return the timer that fails the job some time after a parameter server has ended by itself."""
     timer = events.Timer(kind=TimerKind.UNSERVED, replica=server.replica, attempt=server.attempt)
     return commands.StartTimer(timer=timer, seconds=UNSERVED_SECONDS)
@@ -165,7 +183,7 @@ def _restarts(policy: job_specs.RestartPolicy, replica: ReplicaState, reason: Ex
     return policy.when is not job_specs.RestartWhen.NEVER
 
 
-def _back_off(state: JobState, spec: job_specs.RoleSpec, replica: ReplicaState) -> Step:
+def _back_off(state: JobState, spec: job_specs.RoleSpec, replica: ReplicaState) -> Transition:
     assert replica.exit is not None, "a replica backs off because it ended"
     seconds = min(spec.restart.backoff_seconds * 2**replica.restarts, MAX_BACKOFF_SECONDS)
     memory_bytes = replica.memory_bytes
@@ -205,7 +223,7 @@ def _needed(spec: job_specs.JobSpec, replica: roles.ReplicaId) -> bool:
     return replica.role is Role.PS or replica in _deciders(spec)
 
 
-def _scale(state: JobState, workers: int) -> Step:
+def _scale(state: JobState, workers: int) -> Transition:
     """Launch the new workers, or ask the workers beyond the number, those with the highest indices, to end.
 
     Workers that were asked to end count neither for nor against the job's success, and are not restarted.
@@ -218,7 +236,7 @@ def _scale(state: JobState, workers: int) -> Step:
         or len(spec.replicas()) == len(before.replicas())
     ):
         return state, []
-    done: list[Command] = []
+    issued: list[Command] = []
     replica_states = {replica.replica: replica for replica in state.replicas}
     scaled = []
     for fresh in initial(spec).replicas:
@@ -227,11 +245,11 @@ def _scale(state: JobState, workers: int) -> Step:
             replica = dataclasses.replace(fresh, attempt=replica.attempt)
             if state.phase is not JobPhase.PENDING:
                 replica, command = _launch(replica)
-                done.append(command)
+                issued.append(command)
         scaled.append(replica)
     for replica in replica_states.values():
         if replica.phase.is_live and replica.phase is not ReplicaPhase.STOPPING:
-            done.extend(_terminate(spec, replica))
+            issued.extend(_terminate(spec, replica))
             replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPING)
         elif not replica.phase.is_live and not replica.phase.is_final:
             replica = dataclasses.replace(replica, phase=ReplicaPhase.STOPPED)
@@ -243,8 +261,8 @@ def _scale(state: JobState, workers: int) -> Step:
     )
     if state.phase is not JobPhase.PENDING and _succeeded(state):
         state, more = _stop(state, JobPhase.SUCCEEDED, "")
-        done.extend(more)
-    return state, done
+        issued.extend(more)
+    return state, issued
 
 
 def _sized(
@@ -275,7 +293,7 @@ def _resized(state: JobState, wanted: job_specs.JobSpec) -> JobState:
     return dataclasses.replace(state, spec=spec, replicas=replicas)
 
 
-def _left(state: JobState, replica: ReplicaState) -> Step:
+def _left(state: JobState, replica: ReplicaState) -> Transition:
     """Record that a worker has ended on request; launch it again if it is wanted again meanwhile."""
     if state.spec.has(replica.replica):
         replica, command = _launch(dataclasses.replace(replica, restarts=0))
@@ -283,7 +301,7 @@ def _left(state: JobState, replica: ReplicaState) -> Step:
     return _put(state, dataclasses.replace(replica, phase=ReplicaPhase.STOPPED)), []
 
 
-def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
+def _stop(state: JobState, outcome: JobPhase, message: str) -> Transition:
     if state.phase is JobPhase.STOPPING or state.phase.is_final:
         return state, []
     replicas = tuple(
@@ -303,7 +321,7 @@ def _stop(state: JobState, outcome: JobPhase, message: str) -> Step:
     )
 
 
-def _wind_up(state: JobState) -> Step:
+def _wind_up(state: JobState) -> Transition:
     """Ask the replicas whose turn it is to end, and release the job when none is live.
 
     Parameter servers hold what a chief saves at its end, so they are asked after all others have ended.
@@ -311,12 +329,12 @@ def _wind_up(state: JobState) -> Step:
     live = [replica for replica in state.replicas if replica.phase.is_live]
     if not live:
         return state, [commands.Release()]
-    done: list[Command] = []
+    issued: list[Command] = []
     for replica in [each for each in live if each.replica.role is not Role.PS] or live:
         if replica.phase is not ReplicaPhase.STOPPING:
-            done.extend(_terminate(state.spec, replica))
+            issued.extend(_terminate(state.spec, replica))
             state = _put(state, dataclasses.replace(replica, phase=ReplicaPhase.STOPPING))
-    return state, done
+    return state, issued
 
 
 def _terminate(spec: job_specs.JobSpec, replica: ReplicaState) -> list[Command]:
@@ -328,14 +346,14 @@ def _terminate(spec: job_specs.JobSpec, replica: ReplicaState) -> list[Command]:
     ]
 
 
-def _released(state: JobState) -> Step:
+def _released(state: JobState) -> Transition:
     if state.phase is not JobPhase.STOPPING or not all(r.phase.is_final for r in state.replicas):
         return state, []
     assert state.outcome is not None, "stopping means that the outcome is decided"
     return dataclasses.replace(state, phase=state.outcome), []
 
 
-def _timer_fired(state: JobState, timer: events.Timer) -> Step:
+def _timer_fired(state: JobState, timer: events.Timer) -> Transition:
     if timer.kind is TimerKind.DEADLINE:
         seconds = state.spec.active_deadline_seconds
         if state.phase is JobPhase.PENDING or seconds is None:
@@ -358,7 +376,7 @@ def _timer_fired(state: JobState, timer: events.Timer) -> Step:
     return state, []
 
 
-def _resume(state: JobState, spec: job_specs.JobSpec | None) -> Step:
+def _resume(state: JobState, spec: job_specs.JobSpec | None) -> Transition:
     if state.phase not in (JobPhase.FAILED, JobPhase.STOPPED):
         return state, []
     if spec is not None:
@@ -387,22 +405,22 @@ def _relaid(state: JobState, spec: job_specs.JobSpec) -> JobState:
     return dataclasses.replace(state, spec=spec, replicas=(*kept, *others))
 
 
-def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
+def _replaced(state: JobState, event: events.SupervisorReplaced) -> Transition:
     if state.phase.is_final or state.phase is JobPhase.PENDING:
         return state, []
-    done: list[Command] = []
+    issued: list[Command] = []
     ending = state.phase is JobPhase.STOPPING
     if state.spec.active_deadline_seconds is not None and not ending:
-        done.append(_deadline(state.spec.active_deadline_seconds - event.active_seconds))
+        issued.append(_deadline_timer(state.spec.active_deadline_seconds - event.active_seconds))
     for replica in state.replicas:
         lives = event.live.get(replica.replica) == replica.attempt
         if replica.phase is ReplicaPhase.BACKING_OFF:
             timer = events.Timer(kind=TimerKind.BACKOFF, replica=replica.replica, attempt=replica.attempt)
-            done.append(commands.StartTimer(timer=timer, seconds=0.0))
+            issued.append(commands.StartTimer(timer=timer, seconds=0.0))
         elif replica.phase is ReplicaPhase.SUCCEEDED and replica.replica.role is Role.PS and not ending:
-            done.append(_unserved(replica))
+            issued.append(_unserved_timer(replica))
         elif replica.phase is ReplicaPhase.STOPPING and lives:
-            done.extend(_terminate(state.spec, replica))
+            issued.extend(_terminate(state.spec, replica))
         elif replica.phase is ReplicaPhase.STARTING and lives:
             # The old supervisor may have received the start of the replica without saving it.
             state = _put(state, dataclasses.replace(replica, phase=ReplicaPhase.RUNNING))
@@ -413,8 +431,9 @@ def _replaced(state: JobState, event: events.SupervisorReplaced) -> Step:
             )
             exited = events.ReplicaExited(replica=replica.replica, attempt=replica.attempt, reason=reason)
             state, more = _exited(state, exited)
-            done.extend(more)
-    if state.phase is JobPhase.STOPPING and not any(isinstance(c, commands.Release) for c in done):
+            issued.extend(more)
+    # If the last live replica was gone, `_exited` has released the job already.
+    if state.phase is JobPhase.STOPPING and not any(isinstance(c, commands.Release) for c in issued):
         state, more = _wind_up(state)
-        done.extend(more)
-    return _settle(state), done
+        issued.extend(more)
+    return _settle(state), issued

@@ -202,7 +202,7 @@ def test_trials_need_what_the_operator_keeps(cluster: Cluster, tmp_path: Path) -
     with open_store(f"sqlite:///{tmp_path}/own.db") as store:
         source = specs.dump_job(job())
         begun = tunings.begun(store, source, base=tmp_path, objective=Objective(), most_trials=2)
-        with pytest.raises(InvalidInput, match="which the cluster's operator keeps"):
+        with pytest.raises(InvalidInput, match="no store is named that keeps them"):
             Tuner(jobs=cluster.jobs, store=store).run(begun)
     assert cluster.jobs.runs() == []
 

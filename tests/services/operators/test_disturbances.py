@@ -13,7 +13,7 @@ from support.operator_scenes import Scene, is_worker, job, scene
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.rendering import labels
-from paceline.services.operators import operators
+from paceline.services.operators import room_requests
 
 NAMES = [f"job-{number}" for number in range(4)]
 TROUBLE_SHARE = 0.05
@@ -21,7 +21,7 @@ TROUBLE_SHARE = 0.05
 
 @pytest.mark.parametrize("seed", range(12))
 def test_every_job_ends_well_and_no_attempt_is_made_twice(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operators, "ADMIT_SECONDS", 0.05)
+    monkeypatch.setattr(room_requests, "ADMIT_SECONDS", 0.05)
     generator = random.Random(seed)
 
     async def test() -> MemoryCluster:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from paceline.control import resizings
 from paceline.control.states import JobState, ReplicaState
 from paceline.engines.kubernetes import kinds, times
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.model.jobs import adjustments
 from paceline.model.jobs.runs import ADJUSTED, RESIZED
@@ -15,9 +17,10 @@ from paceline.model.jobs.statuses import ExitKind, JobPhase
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels
 
-Object = Mapping[str, Any]
 _COMPONENT = "paceline"
 _LONGEST_MESSAGE = 1000
+
+log = logging.getLogger(__name__)
 
 
 class Announcement(NamedTuple):
@@ -86,3 +89,13 @@ def event(resource: Object, announced: Announcement, *, now: float, number: int)
         "lastTimestamp": time,
         "count": 1,
     }
+
+
+async def publish(
+    cluster: Cluster, resource: Object, announced: Announcement, *, now: float, number: int
+) -> None:
+    """Create the event of an announcement. Nothing depends on it, so a refusal is only logged."""
+    try:
+        await cluster.create(kinds.EVENTS, event(resource, announced, now=now, number=number))
+    except ClusterError as error:
+        log.info("an event is not told: %s", error.message)

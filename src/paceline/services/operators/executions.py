@@ -26,6 +26,7 @@ from paceline.rendering import (
     network_policies,
     pods,
     services,
+    sizes,
     volcano,
 )
 from paceline.rendering.surroundings import Surroundings
@@ -267,8 +268,8 @@ class Executor:
             if state.phase is not ReplicaPhase.RUNNING or not _runs(pod):
                 continue
             allowance = allowances.allowance(record.state, state.replica)
-            wanted = pods.adjustable(pods.sized(record.state.spec.role_of(state.replica), allowance))
-            if pods.is_sized(pod, wanted):
+            wanted = sizes.adjustable(sizes.sized(record.state.spec.role_of(state.replica), allowance))
+            if sizes.is_sized(pod, wanted):
                 refusals.pop(pod["metadata"]["uid"], None)
                 why = sights.not_resized(pod)
             else:

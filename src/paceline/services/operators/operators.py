@@ -4,47 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from paceline.engines.kubernetes import kinds, loops, sights, times
+from paceline.engines.kubernetes import kinds, loops, sights
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
-from paceline.engines.kubernetes.queues import system_of
-from paceline.model.jobs.job_specs import FitPolicy, JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
-from paceline.services.cluster.admissions import Admissions, AdmissionVerdict, Applicant, Growing
-from paceline.services.cluster.records import JobRecord
 from paceline.services.operators import executions, reconcilers
+from paceline.services.operators.operator_counters import OperatorCounters
 from paceline.services.operators.reconcilers import JobView, Reconciler
+from paceline.services.operators.room_requests import BegunJob, RoomRequests
 from paceline.services.operators.work_queues import WorkQueue
-from paceline.specs.job_file import custom_resources
 
 WORKERS = 8
 #: How long changes of one job are gathered before it is looked at.
 GATHER_SECONDS = 0.05
-#: How often to decide on the jobs that wait for room; less often if looking at a large cluster takes long.
-ADMIT_SECONDS = 1.0
-#: The longest look at a job, or at the room in the cluster; requests have shorter deadlines.
+#: The longest look at a job; requests have shorter deadlines.
 LOOK_SECONDS = 120.0
-_SHARE_OF_LOOKING = 0.2
 #: A new operator admits jobs once it has looked at all of them, or after this time.
 ALL_KNOWN_SECONDS = 60.0
-_ANYWHERE = AdmissionVerdict(room={})
 
 log = logging.getLogger(__name__)
-
-
-@dataclasses.dataclass(slots=True)
-class OperatorCounters:
-    """What has happened since the operator began."""
-
-    reconciliations: int = 0
-    refusals: int = 0
-    failures: int = 0
 
 
 class Operator:
@@ -70,22 +54,25 @@ class Operator:
         read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
     ) -> None:
         self.counters = OperatorCounters()
-        self._cluster = cluster
         self._sees_nodes = namespaces is None
         self._where: tuple[str | None, ...] = (None,) if namespaces is None else tuple(namespaces)
+        #: The namespaces whose jobs and pods were all seen once; None: all namespaces.
         self._known: set[str | None] = set()
         self._has_begun = asyncio.Event()
         self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock, read=read)
-        self._admissions = Admissions(cluster, clock=clock)
         self._queue: WorkQueue[Key] = WorkQueue()
-        self._applicants: dict[str, Applicant] = {}
-        self._growing: dict[str, Growing] = {}
-        self._verdicts: dict[str, AdmissionVerdict] = {}
+        self._room_requests = RoomRequests(
+            cluster, clock=clock, sees_nodes=self._sees_nodes, counters=self.counters,
+            look_again=self._queue.add,
+        )  # fmt: skip
+        #: Why the last look at a job failed, by job; empty: another client was quicker.
         self._troubles: dict[Key, str] = {}
-        self._has_waiting_jobs = asyncio.Event()
+        #: The jobs that were there at the beginning and were not looked at yet.
         self._unknown: set[Key] = set()
         self._all_known = asyncio.Event()
+        #: The pods of each job, by the job's UID and then by the pod's key.
         self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
+        #: Since when a node has not answered, in Unix seconds, by node.
         self._silent: Mapping[str, float] = {}
         jobs, pods = {}, {}
         for each in self._where:
@@ -214,8 +201,8 @@ class Operator:
             return
         self.counters.reconciliations += 1
         uid = resource["metadata"]["uid"]
-        verdict = self._verdicts.get(uid, AdmissionVerdict())
-        look = JobView(
+        verdict = self._room_requests.verdict(uid)
+        view = JobView(
             resource=resource,
             pods=list(self._pods_of[uid].values()),
             silent=self._silent,
@@ -223,134 +210,36 @@ class Operator:
             refused=verdict.refused,
             note=verdict.held or self._troubles.get(key, ""),
         )
-        again = await self._reconciler.reconcile(look)
+        again = await self._reconciler.reconcile(view)
         record = self._reconciler.record(uid)
         if record is not None and record.state.phase is JobPhase.PENDING:
-            await self._apply_for_room(key, resource, record.state.spec)
+            await self._room_requests.apply_to_begin(key, resource, record.state.spec)
         else:
-            self._applicants.pop(uid, None)
-            self._apply_for_more(key, resource, record)
+            workers = self._reconciler.more_workers(resource)
+            self._room_requests.apply_for_more(key, uid, record, workers, self.pods_of(uid))
         if again is not None:
             self._queue.add(key, again)
 
     def _forget_all_but_the_present(self) -> None:
         present = {resource["metadata"]["uid"] for resource in self._jobs}
         self._reconciler.keep_only(present)
-        for known in (self._applicants, self._growing, self._verdicts):
-            for uid in known.keys() - present:
-                del known[uid]
+        self._room_requests.keep_only(present)
         for uid in [uid for uid, pods in self._pods_of.items() if not pods and uid not in present]:
             del self._pods_of[uid]
 
-    async def _apply_for_room(self, key: Key, resource: Object, spec: JobSpec) -> None:
-        """Request room for a job that has not begun, or let it begin if it does not wait for room.
-
-        The job may have been edited since the last time, so an earlier application or verdict may not hold.
-        """
-        uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
-        self._applicants.pop(uid, None)
-        if (resource.get("spec") or {}).get(custom_resources.SUSPEND):
-            return
-        if queue is not None:
-            known = await system_of(self._cluster, queue, key[0])
-            held = executions.NO_QUEUE.format(queue)
-            self._give(uid, key, _ANYWHERE if known else AdmissionVerdict(held=held))
-            return
-        if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
-            self._give(uid, key, _ANYWHERE)
-            return
-        verdict = self._verdicts.get(uid)
-        if verdict is not None and verdict.room is not None and verdict.room.keys() != {*spec.replicas()}:
-            del self._verdicts[uid]  # It was for the job as it was before.
-        since = times.seconds(resource["metadata"]["creationTimestamp"])
-        self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
-        self._has_waiting_jobs.set()
-
-    def _give(self, uid: str, key: Key, verdict: AdmissionVerdict) -> None:
-        """Give a job a verdict, and have the job looked at if that is a new one."""
-        if self._verdicts.get(uid) != verdict:
-            self._verdicts[uid] = verdict
-            self._queue.add(key)
-
-    def _apply_for_more(self, key: Key, resource: Object, record: JobRecord | None) -> None:
-        """Request room for the workers that a running job is to gain, if any."""
-        uid, workers = resource["metadata"]["uid"], self._reconciler.more_workers(resource)
-        if record is None or workers is None:
-            self._growing.pop(uid, None)
-            self._verdicts.pop(uid, None)
-            return
-        if not self._sees_nodes or record.state.spec.scheduling.fit is FitPolicy.OFF:
-            self._give(uid, key, _ANYWHERE)
-            return
-        wish = Growing(uid=uid, key=key, record=record, pods=[*self._pods_of[uid].values()], workers=workers)
-        verdict = self._verdicts.get(uid, AdmissionVerdict())
-        if verdict.room is not None and verdict.room.keys() != set(wish.new):
-            del self._verdicts[uid]  # it was for another request
-        self._growing[uid] = wish
-        self._has_waiting_jobs.set()
-
     async def _admit(self) -> None:
-        loop = asyncio.get_running_loop()
-        # Only then are the room promised to each job and the longest wait known.
+        """Decide on requests for room, once the room promised to each job and the longest wait are known."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ALL_KNOWN_SECONDS):
                 await self._all_known.wait()
-        while True:
-            await self._has_waiting_jobs.wait()
-            await asyncio.sleep(GATHER_SECONDS)  # gathers jobs that are submitted together
-            began = loop.time()
-            try:
-                async with asyncio.timeout(LOOK_SECONDS):
-                    await self._decide()
-            except TimeoutError:
-                self.counters.refusals += 1
-                log.warning("no job is admitted for now: no decision within %.0f s", LOOK_SECONDS)
-            except ClusterError as error:
-                self.counters.refusals += 1
-                log.warning("no job is admitted for now: %s", error.message)
-            except Exception:  # The loop's edge: running jobs need no decision.
-                self.counters.failures += 1
-                log.exception("no job could be admitted")
-                loops.check_cancelled()
-            self._has_waiting_jobs.clear()
-            if self._waiting() or self._wishes():
-                took = loop.time() - began
-                await asyncio.sleep(max(ADMIT_SECONDS, took / _SHARE_OF_LOOKING))
-                self._has_waiting_jobs.set()
+        await self._room_requests.run(self._begun)
 
-    def _waiting(self) -> list[Applicant]:
-        """Return the jobs that do not have room yet."""
-        return [
-            each
-            for uid, each in self._applicants.items()
-            if self._verdicts.get(uid, AdmissionVerdict()).room is None
-        ]
-
-    def _wishes(self) -> list[Growing]:
-        """Return the running jobs that do not have room for more workers yet."""
-        return [
-            each
-            for uid, each in self._growing.items()
-            if self._verdicts.get(uid, AdmissionVerdict()).room is None
-        ]
-
-    async def _decide(self) -> None:
-        waiting, growing = self._waiting(), self._wishes()
-        begun = []
+    def _begun(self) -> Iterator[BegunJob]:
         for resource in self._jobs:
             uid = resource["metadata"]["uid"]
-            record, verdict = self._reconciler.record(uid), self._verdicts.get(uid)
-            if record is None:
-                continue
-            if verdict is not None and verdict.room and uid in self._growing:
-                record = self._growing[uid].with_room(verdict.room)
-            elif verdict is not None and verdict.room:
-                record = dataclasses.replace(record, places=verdict.room)
-            begun.append((record, list(self._pods_of[uid].values())))
-        verdicts = await self._admissions.decide(waiting, begun, growing)
-        keys = {each.uid: each.key for each in waiting} | {each.uid: each.key for each in growing}
-        for uid, key in keys.items():
-            self._give(uid, key, verdicts[uid])
+            record = self._reconciler.record(uid)
+            if record is not None:
+                yield BegunJob(uid, record, list(self._pods_of[uid].values()))
 
 
 def _trimmed(pod: Object) -> Object:

@@ -110,13 +110,13 @@ class Reconciler:
         for uid in self._specs.keys() - set(uids):
             self.forget(uid)
 
-    async def reconcile(self, look: JobView) -> float | None:
+    async def reconcile(self, view: JobView) -> float | None:
         """Look, decide, save and act; return in how many seconds to look again if nothing happens.
 
         Raises:
             ClusterError: the API refused something that may succeed later.
         """
-        resource = look.resource
+        resource = view.resource
         uid, now = resource["metadata"]["uid"], self._clock()
         spec_or_fault = await self._wanted(resource)
         try:
@@ -131,9 +131,9 @@ class Reconciler:
             refusal = records.refused(before, generation=generation, message=str(spec_or_fault))
             await self._write(resource, refusal)
             return None
-        seen = sights.sights(look.pods, silent=look.silent, now=now)
+        seen = sights.sights(view.pods, silent=view.silent, now=now)
         seen = await self._judged(record, seen, resource)
-        record, requests = _requested(record, spec_or_fault, look, seen)
+        record, requests = _requested(record, spec_or_fault, view, seen)
         requests += _adjusted(record, spec_or_fault, resource, now)
         numbers = itertools.count()
         while True:
@@ -141,17 +141,17 @@ class Reconciler:
             progress, actions = reconciliations.reconcile(record.progress, seen, now, requests)
             record = dataclasses.replace(record, progress=progress)
             self._records[uid] = record
-            await self._save(look, record, now)
+            await self._save(view, record, now)
             for announcement in announcements.announcements(before, record.state, now):
-                await self._announce(
-                    announcements.event(resource, announcement, now=now, number=next(numbers))
+                await announcements.publish(
+                    self._cluster, resource, announcement, now=now, number=next(numbers)
                 )
             requests = await self._executor.act(resource, record, actions)
             if not requests:
                 break
         await self._executor.clean_up(resource, record, seen)
         if _is_active(record.state.phase):
-            refused = await self._executor.resize(resource, record, look.pods)
+            refused = await self._executor.resize(resource, record, view.pods)
             await self._tell_refused(resource, refused, now)
         return await self._next_look(resource, record, now)
 
@@ -164,7 +164,7 @@ class Reconciler:
             message = f"{name} keeps what it has: {why}"
             log.warning("%s/%s: %s", *key_of(resource), message)
             told = announcements.Announcement(NOT_RESIZED, message, is_warning=True)
-            await self._announce(announcements.event(resource, told, now=now, number=100 + number))
+            await announcements.publish(self._cluster, resource, told, now=now, number=100 + number)
 
     async def _judged(self, record: JobRecord, seen: list[PodState], resource: Object) -> list[PodState]:
         """Mark recent failures of commands as lasting if the commands would fail again.
@@ -252,7 +252,7 @@ class Reconciler:
             return
         await self._patch(resource, version, changes)
         announced = announcements.Announcement("status-unreadable", error.message, is_warning=True)
-        await self._announce(announcements.event(resource, announced, now=now, number=0))
+        await announcements.publish(self._cluster, resource, announced, now=now, number=0)
 
     async def _fresh(self, resource: Object) -> Object:
         """Return a job's resource as the API server has it now."""
@@ -280,22 +280,22 @@ class Reconciler:
         except InvalidInput as error:
             raise UnreadableStatus(name, f"its spec as it began: {first_line(error)}") from error
 
-    async def _save(self, look: JobView, record: JobRecord, now: float) -> None:
-        generation = look.resource["metadata"]["generation"]
-        note = look.note if record.state.phase in _NOT_YET else self._unscaled(look, record)
-        _, before = self._written[look.resource["metadata"]["uid"]]
+    async def _save(self, view: JobView, record: JobRecord, now: float) -> None:
+        generation = view.resource["metadata"]["generation"]
+        note = view.note if record.state.phase in _NOT_YET else self._unscaled(view, record)
+        _, before = self._written[view.resource["metadata"]["uid"]]
         status = records.status(
-            record, before, generation=generation, now=now, message=note, notes=sights.notes(look.pods)
+            record, before, generation=generation, now=now, message=note, notes=sights.notes(view.pods)
         )
-        await self._write(look.resource, status)
+        await self._write(view.resource, status)
 
-    def _unscaled(self, look: JobView, record: JobRecord) -> str:
+    def _unscaled(self, view: JobView, record: JobRecord) -> str:
         """Return why a running job does not have its resource's number of workers; empty if it does."""
-        workers = _other_workers(record, self.last_wanted(look.resource))
+        workers = _other_workers(record, self.last_wanted(view.resource))
         if workers is None:
             return ""
         conflict = scalings.conflict(record.state.spec, workers)
-        return f"not scaled to {workers} workers: {conflict or look.note}"
+        return f"not scaled to {workers} workers: {conflict or view.note}"
 
     def more_workers(self, resource: Object) -> int | None:
         """Return how many workers a running job is to have, if that is more than it has and is possible."""
@@ -306,13 +306,6 @@ class Reconciler:
         if workers is None or workers < _workers(spec) or scalings.conflict(spec, workers) is not None:
             return None
         return workers
-
-    async def _announce(self, event: Object) -> None:
-        """Publish an event for people; nothing depends on its arrival."""
-        try:
-            await self._cluster.create(kinds.EVENTS, event)
-        except ClusterError as error:
-            log.info("an event is not told: %s", error.message)
 
     async def _write(self, resource: Object, status: Object) -> None:
         """Write a status, unless it is unchanged.
@@ -371,10 +364,10 @@ def wanted(resource: Object) -> JobSpec | str:
 
 
 def _requested(
-    record: JobRecord, wanted: JobSpec | str, look: JobView, seen: Sequence[PodState]
+    record: JobRecord, wanted: JobSpec | str, view: JobView, seen: Sequence[PodState]
 ) -> tuple[JobRecord, list[events.Event]]:
     """Return the record and the requests that follow from the resource and from the state of the cluster."""
-    phase, resource = record.state.phase, look.resource
+    phase, resource = record.state.phase, view.resource
     suspended = bool((resource.get("spec") or {}).get(custom_resources.SUSPEND))
     annotations = resource["metadata"].get("annotations") or {}
     asked, change = str(annotations.get(RESUME, "")), str(annotations.get(CHANGE, ""))
@@ -386,17 +379,17 @@ def _requested(
         return record, [events.StopRequested(reason="changed")]
     record = dataclasses.replace(record, changed=change)
     if not again and phase is not JobPhase.PENDING:
-        return _scaled(record, wanted, look)
+        return _scaled(record, wanted, view)
     if isinstance(wanted, str):
         return record, [events.EngineFailed(reason=wanted)]
     record = _rebased(record, wanted, seen)
     if again:
         return record, [events.ResumeRequested()]
-    if look.refused:
-        return record, [events.EngineFailed(reason=look.refused)]
-    if look.room is None or (look.room and look.room.keys() != {*wanted.replicas()}):
+    if view.refused:
+        return record, [events.EngineFailed(reason=view.refused)]
+    if view.room is None or (view.room and view.room.keys() != {*wanted.replicas()}):
         return record, []
-    return dataclasses.replace(record, places=look.room), [events.Begin()]
+    return dataclasses.replace(record, places=view.room), [events.Begin()]
 
 
 def _adjusted(record: JobRecord, wanted: JobSpec | str, resource: Object, now: float) -> list[events.Event]:
@@ -430,7 +423,7 @@ def _other_workers(record: JobRecord, wanted: JobSpec | str | None) -> int | Non
     return None if workers == _workers(record.state.spec) else workers
 
 
-def _scaled(record: JobRecord, wanted: JobSpec | str, look: JobView) -> tuple[JobRecord, list[events.Event]]:
+def _scaled(record: JobRecord, wanted: JobSpec | str, view: JobView) -> tuple[JobRecord, list[events.Event]]:
     """Return the record and the event that give a running job the workers that its resource asks for.
 
     Workers are removed at once, and added when there is room for them.
@@ -439,9 +432,9 @@ def _scaled(record: JobRecord, wanted: JobSpec | str, look: JobView) -> tuple[Jo
     if workers is None or scalings.conflict(spec, workers) is not None:
         return record, []
     new = [each for each in spec.with_workers(workers).replicas() if not spec.has(each)]
-    if new and (look.room is None or (look.room and not set(new) <= look.room.keys())):
+    if new and (view.room is None or (view.room and not set(new) <= view.room.keys())):
         return record, []
-    places = {**record.places, **{each: look.room[each] for each in new if look.room}}
+    places = {**record.places, **{each: view.room[each] for each in new if view.room}}
     return dataclasses.replace(record, places=places), [events.ScaleRequested(workers=workers)]
 
 

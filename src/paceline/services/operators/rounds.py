@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paceline.control.reconciliations import PodState, Stage
-from paceline.diagnosing.progress import commands
+from paceline.diagnosing.progress.commands import OUTPUT
 from paceline.engines.kubernetes import kinds, loops, sights, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
@@ -83,7 +83,18 @@ class RoundCounters:
 
 @dataclasses.dataclass(slots=True)
 class _Visit:
-    """What is known of an attempt between two visits."""
+    """What is known of an attempt between two visits; moments are in the time of the event loop.
+
+    Attributes:
+        heard_at: when its agent last answered; before the first answer, when it was first visited.
+        log: the file with its output; None: its output was not read yet.
+        log_due: when its output is to be read next; output that is over is read at once.
+        flood: judges how fast its output comes; None: a flood was found, so judging has ended.
+        due: the earliest moment of the next visit; a failure sets it.
+        wait: in how many seconds to visit again if the cluster fails next; each failure doubles it.
+        ended: whether its command has ended, as its agent says; the agent has nothing more to tell then.
+        left: whether all of it has been read, so that it is visited no more.
+    """
 
     heard_at: float
     log: LogFile | None = None
@@ -150,15 +161,20 @@ class CollectionRounds:
         self._keep_seconds = keep_seconds
         self._store: Store | None = None
         self._collector: Collector | None = None
+        #: What is known of each visited attempt.
         self._visits: dict[AttemptSource, _Visit] = {}
         self._outside = OutsideMeasurements(cluster, clock, exporters=exporters)
         self._measured_at = -math.inf
+        #: The name of a job's run in the store, by the job's UID.
         self._runs: dict[str, str] = {}
+        #: The version of the job's resource that the store has, by run.
         self._kept: dict[str, str] = {}
+        #: The version of the job's resource that is wrong or unreadable, by run; it is not tried again.
         self._wrong: dict[str, str] = {}
         self._gate = asyncio.Semaphore(AT_ONCE)
         self._again_seconds = math.ceil(2 * ROUND_SECONDS + SLACK_SECONDS)
         self._tidied_at = 0.0
+        #: How often each error occurred since the log last named one, by its message.
         self._troubles: collections.Counter[str] = collections.Counter()
         self._told_at = -math.inf
 
@@ -397,20 +413,16 @@ class CollectionRounds:
 
     async def _announce_flood(self, source: AttemptSource, message: str, now: float) -> None:
         """Publish a flood as an event, for people who cannot read the store."""
-        flood = announcements.Announcement(commands.OUTPUT, message, True, source.replica, source.attempt)
+        flood = announcements.Announcement(OUTPUT, message, True, source.replica, source.attempt)
         for resource in self._present.jobs():
             if self._run_of(resource) == source.run:
-                event = announcements.event(resource, flood, now=now, number=0)
-                try:
-                    await self._cluster.create(kinds.EVENTS, event)
-                except ClusterError as error:  # Nothing depends on announcements.
-                    log.info("an event is not told: %s", error.message)
+                await announcements.publish(self._cluster, resource, flood, now=now, number=0)
 
 
 def _keep_flood(store: Store, source: AttemptSource, message: str, now: float) -> bool:
     """Store the event that a replica floods its output; return whether it is new."""
     replica, attempt = source.replica, source.attempt
-    flood = JobEvent(at=now, kind=commands.OUTPUT, message=message, replica=replica, attempt=attempt)
+    flood = JobEvent(at=now, kind=OUTPUT, message=message, replica=replica, attempt=attempt)
     for _, event in store.events(source.run):
         if (event.kind, event.replica, event.attempt) == (flood.kind, replica, attempt):
             return False
