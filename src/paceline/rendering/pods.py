@@ -8,27 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from paceline.model import quantities
 from paceline.model.jobs import code_sources, job_specs
-from paceline.model.jobs.adjustments import Allowance
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.placements import Toleration
 from paceline.model.roles import ReplicaId
-from paceline.rendering import affinities, agent_secrets, config_maps, labels, securities, services
+from paceline.rendering import affinities, agent_secrets, config_maps, labels, securities, services, sizes
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-GPU = "nvidia.com/gpu"
 #: The command of the agent: the delivered interpreter, started by the loader delivered with its libraries.
 AGENT = (
     f"{config_maps.HOME}/lib/ld.so", "--library-path", f"{config_maps.HOME}/lib",
     f"{config_maps.HOME}/bin/python3", "-I", "-S", f"{config_maps.HOME}/agent.py",
 )  # fmt: skip
 #: The containers: the first two are init containers that deliver agent and code; the third is the replica.
-AGENT_CONTAINER, CODE_CONTAINER, TRAINING = "agent", "code", "training"
+AGENT_CONTAINER, CODE_CONTAINER, TRAINING = "agent", "code", sizes.TRAINING
 OWN_VOLUMES = _OWN, _CONFIG, _PACKED, _SCRATCH = (
     "paceline", "paceline-config", "paceline-code", "paceline-tmp",
 )  # fmt: skip
@@ -133,7 +129,7 @@ def pod_spec(
         affinity: affinity of the pods.
         container: container fields that override those set here.
     """
-    resources = _resources(role)
+    resources = sizes.resources(role)
     return labels.given(
         {
             "terminationGracePeriodSeconds": math.ceil(spec.termination_grace_seconds) + SLACK_SECONDS,
@@ -157,13 +153,29 @@ def _init_containers(spec: JobSpec, where: Surroundings, resources: Object) -> l
     return [bringer] if spec.code is None else [bringer, _fetcher(spec, where.agent_image, resources)]
 
 
+def _bringer(image: str, resources: Object) -> Object:
+    """Return the container that delivers the agent.
+
+    It has the resources of the training container, so that the pod keeps its QoS class.
+    """
+    return {
+        "name": AGENT_CONTAINER,
+        "image": image,
+        "command": ["python3", "-I", "-m", "paceline.agent.bring", config_maps.HOME],
+        "resources": resources,
+        "securityContext": securities.strict(),
+        "volumeMounts": [{"name": _OWN, "mountPath": config_maps.HOME}],
+    }
+
+
 def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
     """Return the container that fetches the code.
 
     It has the job's secrets, because the source may be private, and the job's volumes.
     """
-    is_packed = spec.code is not None and spec.code.config_map is not None
-    packed = [{"name": _PACKED, "mountPath": config_maps.PACKED, "readOnly": True}] if is_packed else []
+    packed = (
+        [{"name": _PACKED, "mountPath": config_maps.PACKED, "readOnly": True}] if _is_packed(spec) else []
+    )
     arguments = [config_maps.FETCH, config_maps.CODE, config_maps.EXIT]
     return labels.given(
         {
@@ -183,41 +195,6 @@ def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
             ],
         }
     )
-
-
-def _secrets(spec: JobSpec) -> list[Object]:
-    return [{"secretRef": {"name": name}} for name in spec.secrets]
-
-
-def withheld(spec: JobSpec) -> list[Object]:
-    """Return empty variables that hide the credentials for the code's source from the command.
-
-    A Secret is passed to the container as a whole; an explicit variable overrides the Secret's variable.
-    """
-    is_fetched = spec.code is not None and spec.code.config_map is None
-    names = code_sources.CREDENTIALS if is_fetched and spec.secrets else ()
-    return [{"name": name, "value": ""} for name in names]
-
-
-def _mounts(spec: JobSpec) -> list[Object]:
-    return [
-        {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only} for each in spec.volumes
-    ]
-
-
-def _bringer(image: str, resources: Object) -> Object:
-    """Return the container that delivers the agent.
-
-    It has the resources of the training container, so that the pod keeps its QoS class.
-    """
-    return {
-        "name": AGENT_CONTAINER,
-        "image": image,
-        "command": ["python3", "-I", "-m", "paceline.agent.bring", config_maps.HOME],
-        "resources": resources,
-        "securityContext": securities.strict(),
-        "volumeMounts": [{"name": _OWN, "mountPath": config_maps.HOME}],
-    }
 
 
 def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments: Sequence[str]) -> Object:
@@ -252,6 +229,46 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
     )
 
 
+def _secrets(spec: JobSpec) -> list[Object]:
+    return [{"secretRef": {"name": name}} for name in spec.secrets]
+
+
+def withheld(spec: JobSpec) -> list[Object]:
+    """Return empty variables that hide the credentials for the code's source from the command.
+
+    A Secret is passed to the container as a whole; an explicit variable overrides the Secret's variable.
+    """
+    is_fetched = spec.code is not None and not _is_packed(spec)
+    names = code_sources.CREDENTIALS if is_fetched and spec.secrets else ()
+    return [{"name": name, "value": ""} for name in names]
+
+
+def _mounts(spec: JobSpec) -> list[Object]:
+    return [
+        {"name": each.name, "mountPath": each.mount_path, "readOnly": each.read_only} for each in spec.volumes
+    ]
+
+
+def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
+    token = [{"secret": {"name": agent_secrets.name(spec.name)}}] if where.has_agent_token else []
+    own: list[Object] = [
+        *([{"name": _OWN, "emptyDir": {}}] if where.agent_image else []),
+        *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, where) else []),
+        {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}, *token]}},
+    ]
+    if spec.code is not None and _is_packed(spec):
+        own.append({"name": _PACKED, "configMap": {"name": spec.code.config_map}})
+    return own + [{"name": each.name, **_source(each)} for each in spec.volumes]
+
+
+def _source(volume: job_specs.Volume) -> Object:
+    if volume.claim is not None:
+        return {"persistentVolumeClaim": {"claimName": volume.claim}}
+    if volume.secret is not None:
+        return {"secret": {"secretName": volume.secret}}
+    return {"hostPath": {"path": volume.host_path}}
+
+
 def _is_read_only(spec: JobSpec, where: Surroundings) -> bool:
     """Return whether a replica's root file system is read-only.
 
@@ -266,95 +283,18 @@ def _has_scratch(spec: JobSpec, where: Surroundings) -> bool:
     return _is_read_only(spec, where) and config_maps.SCRATCH not in taken
 
 
-def _resources(role: RoleSpec) -> Object:
-    """Return the requests and limits of a replica; equal ones in whole cores can give it exclusive cores."""
-    limits, requests = {}, {}
-    if role.cpu_cores is not None:
-        limits["cpu"] = quantities.quantity_cores(role.cpu_cores)
-        requests["cpu"] = quantities.quantity_cores(role.requested_millicores / 1000)
-    if role.memory_bytes is not None:
-        limits["memory"] = requests["memory"] = quantities.quantity_bytes(role.memory_bytes)
-    if role.gpus:
-        limits[GPU] = requests[GPU] = str(role.gpus)
-    return labels.given({"requests": requests, "limits": limits})
-
-
-def sized(role: RoleSpec, allowance: Allowance) -> RoleSpec:
-    """Return the spec of a role with a replica's allowance; cores stay if the allowance names none."""
-    return dataclasses.replace(
-        role,
-        cpu_cores=role.cpu_cores if allowance.cpu_cores is None else allowance.cpu_cores,
-        memory_bytes=allowance.memory_bytes,
-    )
-
-
-def adjustable(role: RoleSpec) -> Object:
-    """Return the requests and limits of a replica that can be changed while it runs: CPU and memory."""
-    return {
-        bound: {name: amount for name, amount in amounts.items() if name in ("cpu", "memory")}
-        for bound, amounts in _resources(role).items()
-    }
-
-
-def is_sized(pod: Mapping[str, Any], wanted: Object) -> bool:
-    """Return whether the spec of a replica's pod has these requests and limits; it may also have others."""
-    return _holds(_training((pod.get("spec") or {}).get("containers")), wanted)
-
-
-def has_size(pod: Mapping[str, Any], wanted: Object) -> bool:
-    """Return whether these requests and limits are in effect for a replica's pod.
-
-    A kubelet reports in the status what a container has. If it reports nothing, the pod's spec is believed.
-    Source: Kubernetes' documentation, "Resize CPU and Memory Resources assigned to Containers".
-    """
-    told = _training((pod.get("status") or {}).get("containerStatuses"))
-    return is_sized(pod, wanted) and (not told or _holds(told, wanted))
-
-
-def _training(containers: Sequence[Mapping[str, Any]] | None) -> Mapping[str, Any]:
-    """Return the resources of the training container."""
-    found = (each.get("resources") or {} for each in containers or () if each.get("name") == TRAINING)
-    return next(found, {})
-
-
-def _holds(has: Mapping[str, Any], wanted: Object) -> bool:
-    return all(
-        name in (has.get(bound) or {})
-        and quantities.parse_quantity(has[bound][name]) == quantities.parse_quantity(amount)
-        for bound, amounts in wanted.items()
-        for name, amount in amounts.items()
-    )
-
-
-def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
-    token = [{"secret": {"name": agent_secrets.name(spec.name)}}] if where.has_agent_token else []
-    own: list[Object] = [
-        *([{"name": _OWN, "emptyDir": {}}] if where.agent_image else []),
-        *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, where) else []),
-        {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}, *token]}},
-    ]
-    if spec.code is not None and spec.code.config_map is not None:
-        own.append({"name": _PACKED, "configMap": {"name": spec.code.config_map}})
-    return own + [{"name": each.name, **_source(each)} for each in spec.volumes]
-
-
-def _source(volume: job_specs.Volume) -> Object:
-    if volume.claim is not None:
-        return {"persistentVolumeClaim": {"claimName": volume.claim}}
-    if volume.secret is not None:
-        return {"secret": {"secretName": volume.secret}}
-    return {"hostPath": {"path": volume.host_path}}
+def _is_packed(spec: JobSpec) -> bool:
+    """Return whether the job's code comes in a config map."""
+    return spec.code is not None and spec.code.config_map is not None
 
 
 def _toleration(each: Toleration) -> Object:
-    return {
-        name: value
-        for name, value in (
-            ("key", each.key),
-            ("operator", each.operator),
-            ("value", each.value),
-            ("effect", each.effect),
-            ("tolerationSeconds", each.toleration_seconds),
-        )
-        if value is not None
-    }
+    return labels.given(
+        {
+            "key": each.key,
+            "operator": each.operator,
+            "value": each.value,
+            "effect": each.effect,
+            "tolerationSeconds": each.toleration_seconds,
+        }
+    )

@@ -25,7 +25,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from paceline.model.measures.gauges import Gauge
+from paceline.model.measures.gauges import GaugeSpec
 from paceline.stores import precisions
 
 #: The numbers of each field, all in the same row order; None where a field was not measured.
@@ -106,7 +106,7 @@ class _Residues(NamedTuple):
     values: Sequence[int]
 
 
-def _column(precision: Gauge, numbers: Sequence[Any]) -> bytes:
+def _column(precision: GaugeSpec, numbers: Sequence[Any]) -> bytes:
     """Return a packed column; empty if every number is None."""
     measured = numbers if None not in numbers else [number for number in numbers if number is not None]
     if not measured:
@@ -133,7 +133,7 @@ def _column(precision: Gauge, numbers: Sequence[Any]) -> bytes:
     return head + b"".join(_plane(data[place :: residues.width]) for place in range(residues.width))
 
 
-def _codes(precision: Gauge, measured: Sequence[Any]) -> Sequence[int] | None:
+def _codes(precision: GaugeSpec, measured: Sequence[Any]) -> Sequence[int] | None:
     """Return the codes of numbers; None if the numbers have to be stored exactly."""
     digits = precision.digits
     if precision.decimals is None:

@@ -16,7 +16,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 
-from paceline.model.measures.gauges import Gauge, gauges
+from paceline.model.measures.gauges import GaugeSpec, gauges
 from paceline.model.measures.samples import Sample, StepReport
 
 #: Floats hold integers up to this one exactly.
@@ -26,7 +26,7 @@ MOST_DROPPED = 128
 
 
 #: The fields of samples and step reports. Limits are exact: they are compared with use.
-PRECISIONS: Mapping[str, Gauge] = {**gauges(Sample), **gauges(StepReport)}
+PRECISIONS: Mapping[str, GaugeSpec] = {**gauges(Sample), **gauges(StepReport)}
 
 
 def shortened(units: int, digits: int) -> int:
@@ -58,7 +58,7 @@ def lengthened(code: int, digits: int) -> int:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Meaning:
-    """How to read codes: their unit and how many digits they keep (see `Gauge`)."""
+    """How to read codes: their unit and how many digits they keep (see `GaugeSpec`)."""
 
     decimals: int | None
     unit_bits: int

@@ -207,6 +207,6 @@ def test_python(home: state_dirs.Home, server: Server, job_file: JobFile) -> Non
     assert job.why().job == "tiny"
     assert [each.name for each in paceline.list(server=server.url)] == ["tiny"]
     assert "succeeded" in repr(paceline.get("tiny", server=server.url))
-    with pytest.raises(paceline.InvalidInput, match="of a server, or of an engine"):
+    with pytest.raises(paceline.InvalidInput, match="only through one of them"):
         paceline.get("tiny", server=server.url, engine="local")
     job.delete()

@@ -73,7 +73,7 @@ def test_the_token_is_never_printed(paceline: Paceline, home: state_dirs.Home) -
 def test_what_is_next_is_asked_of_the_same_server(paceline: Paceline) -> None:
     done = paceline("get", "missing", *AT, "-n", "ads")
     assert f"{URL} does not answer" in done.stderr
-    with pytest.raises(InvalidInput, match="of a server, or of an engine"):
+    with pytest.raises(InvalidInput, match="only through one of them"):
         composition.find_server(URL, "local", {})
 
 

@@ -14,13 +14,13 @@ from typing import Any
 from paceline.errors import InvalidInput, NotFound
 from paceline.model import quantities
 from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
-from paceline.rendering import pods
+from paceline.rendering import sizes
 
 #: The API's name of each kind of `Resources`, and how many of our units make one unit of the API.
 NAMES: Mapping[str, tuple[str, int]] = {
     "millicores": ("cpu", 1000),
     "memory_bytes": ("memory", 1),
-    "gpus": (pods.GPU, 1),
+    "gpus": (sizes.GPU, 1),
     "pods": ("pods", 1),
 }
 #: The scheduler's message if nodes have less free CPU than a pod requests.

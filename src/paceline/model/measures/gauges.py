@@ -27,7 +27,7 @@ class Combining(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Gauge:
+class GaugeSpec:
     """A measured field.
 
     Attributes:
@@ -48,11 +48,11 @@ class Gauge:
 
 
 @functools.cache
-def gauges(kind: type) -> Mapping[str, Gauge]:
+def gauges(kind: type) -> Mapping[str, GaugeSpec]:
     """Return the gauges of a dataclass by field, in their order."""
-    found: dict[str, Gauge] = {}
+    found: dict[str, GaugeSpec] = {}
     for name, hint in typing.get_type_hints(kind, include_extras=True).items():
         for each in getattr(hint, "__metadata__", ()):
-            if isinstance(each, Gauge):
+            if isinstance(each, GaugeSpec):
                 found[name] = each
     return found

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
 from paceline.model import roles
-from paceline.model.measures.gauges import Combining, Gauge
+from paceline.model.measures.gauges import Combining, GaugeSpec
 
 COUNT, MEAN = Combining.COUNT, Combining.MEAN
-_AT = Gauge(1, decimals=3)
-_LENGTH = Gauge(2, Combining.INTERVAL, decimals=3, exact_below=0.1)
+_AT = GaugeSpec(1, decimals=3)
+_LENGTH = GaugeSpec(2, Combining.INTERVAL, decimals=3, exact_below=0.1)
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,24 +35,24 @@ class Sample:
     attempt: int
     at: Annotated[float, _AT]
     interval_seconds: Annotated[float, _LENGTH]
-    cpu_cores: Annotated[float | None, Gauge(3, MEAN, decimals=4, digits=8)] = None
-    cpu_limit_cores: Annotated[float | None, Gauge(4, decimals=6)] = None
-    throttled_seconds: Annotated[float | None, Gauge(5, COUNT, decimals=4, digits=7)] = None
-    memory_bytes: Annotated[int | None, Gauge(6, unit_bits=16, digits=8)] = None
-    memory_limit_bytes: Annotated[int | None, Gauge(7)] = None
-    network_received_bytes: Annotated[int | None, Gauge(8, COUNT, digits=7)] = None
-    network_sent_bytes: Annotated[int | None, Gauge(9, COUNT, digits=7)] = None
-    voluntary_switches: Annotated[int | None, Gauge(10, COUNT, digits=6)] = None
-    involuntary_switches: Annotated[int | None, Gauge(11, COUNT, digits=6)] = None
-    threads: Annotated[int | None, Gauge(12)] = None
-    neighbours_cpu_cores: Annotated[float | None, Gauge(13, MEAN, decimals=2, digits=6)] = None
-    gpu_utilization: Annotated[float | None, Gauge(14, MEAN, decimals=4)] = None
-    gpu_memory_bytes: Annotated[int | None, Gauge(15, unit_bits=16)] = None
-    sent_segments: Annotated[int | None, Gauge(16, COUNT, digits=6)] = None
-    retransmitted_segments: Annotated[int | None, Gauge(17, COUNT, digits=9)] = None
-    run_delay_seconds: Annotated[float | None, Gauge(24, COUNT, decimals=4, digits=5)] = None
-    allowed_cpus: Annotated[int | None, Gauge(25)] = None
-    stolen_cpu_cores: Annotated[float | None, Gauge(26, MEAN, decimals=2, digits=6)] = None
+    cpu_cores: Annotated[float | None, GaugeSpec(3, MEAN, decimals=4, digits=8)] = None
+    cpu_limit_cores: Annotated[float | None, GaugeSpec(4, decimals=6)] = None
+    throttled_seconds: Annotated[float | None, GaugeSpec(5, COUNT, decimals=4, digits=7)] = None
+    memory_bytes: Annotated[int | None, GaugeSpec(6, unit_bits=16, digits=8)] = None
+    memory_limit_bytes: Annotated[int | None, GaugeSpec(7)] = None
+    network_received_bytes: Annotated[int | None, GaugeSpec(8, COUNT, digits=7)] = None
+    network_sent_bytes: Annotated[int | None, GaugeSpec(9, COUNT, digits=7)] = None
+    voluntary_switches: Annotated[int | None, GaugeSpec(10, COUNT, digits=6)] = None
+    involuntary_switches: Annotated[int | None, GaugeSpec(11, COUNT, digits=6)] = None
+    threads: Annotated[int | None, GaugeSpec(12)] = None
+    neighbours_cpu_cores: Annotated[float | None, GaugeSpec(13, MEAN, decimals=2, digits=6)] = None
+    gpu_utilization: Annotated[float | None, GaugeSpec(14, MEAN, decimals=4)] = None
+    gpu_memory_bytes: Annotated[int | None, GaugeSpec(15, unit_bits=16)] = None
+    sent_segments: Annotated[int | None, GaugeSpec(16, COUNT, digits=6)] = None
+    retransmitted_segments: Annotated[int | None, GaugeSpec(17, COUNT, digits=9)] = None
+    run_delay_seconds: Annotated[float | None, GaugeSpec(24, COUNT, decimals=4, digits=5)] = None
+    allowed_cpus: Annotated[int | None, GaugeSpec(25)] = None
+    stolen_cpu_cores: Annotated[float | None, GaugeSpec(26, MEAN, decimals=2, digits=6)] = None
 
 
 #: Stands for the current attempt of a replica.
@@ -73,14 +73,14 @@ class StepReport:
     attempt: int
     at: Annotated[float, _AT]
     interval_seconds: Annotated[float | None, _LENGTH] = None
-    step: Annotated[int | None, Gauge(18)] = None
-    steps: Annotated[int | None, Gauge(19, COUNT)] = None
-    examples: Annotated[int | None, Gauge(20, COUNT)] = None
-    loss: Annotated[float | None, Gauge(21, decimals=7, digits=17)] = None
-    input_wait_seconds: Annotated[float | None, Gauge(22, COUNT, decimals=4, digits=9)] = None
-    total_steps: Annotated[int | None, Gauge(23)] = None
-    input_cpu_seconds: Annotated[float | None, Gauge(27, COUNT, decimals=3, digits=7)] = None
-    all_reduce_seconds: Annotated[float | None, Gauge(28, COUNT, decimals=4, digits=9)] = None
+    step: Annotated[int | None, GaugeSpec(18)] = None
+    steps: Annotated[int | None, GaugeSpec(19, COUNT)] = None
+    examples: Annotated[int | None, GaugeSpec(20, COUNT)] = None
+    loss: Annotated[float | None, GaugeSpec(21, decimals=7, digits=17)] = None
+    input_wait_seconds: Annotated[float | None, GaugeSpec(22, COUNT, decimals=4, digits=9)] = None
+    total_steps: Annotated[int | None, GaugeSpec(23)] = None
+    input_cpu_seconds: Annotated[float | None, GaugeSpec(27, COUNT, decimals=3, digits=7)] = None
+    all_reduce_seconds: Annotated[float | None, GaugeSpec(28, COUNT, decimals=4, digits=9)] = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

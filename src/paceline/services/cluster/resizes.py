@@ -29,7 +29,7 @@ from paceline.model.jobs.nodes import Node
 from paceline.model.jobs.runs import NOT_RESIZED
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId
-from paceline.rendering import pods
+from paceline.rendering import sizes
 from paceline.services.cluster import job_objects, records, spec_changes
 from paceline.services.cluster.annotations import ADJUSTMENTS, CHANGING, adjustments_of
 from paceline.services.cluster.job_objects import JobObjects
@@ -268,8 +268,8 @@ def _have_size(state: JobState, found: Iterable[tuple[tuple[ReplicaId, int], Obj
         own = state.replica(replica)
         if own is None or own.attempt != attempt or own.phase is not ReplicaPhase.RUNNING:
             continue
-        allowed = pods.sized(state.spec.role_of(replica), allowances.allowance(state, replica))
-        if not pods.has_size(pod, pods.adjustable(allowed)):
+        allowed = sizes.sized(state.spec.role_of(replica), allowances.allowance(state, replica))
+        if not sizes.has_size(pod, sizes.adjustable(allowed)):
             return False
     return True
 

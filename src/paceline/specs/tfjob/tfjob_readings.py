@@ -17,7 +17,7 @@ from typing import Any
 from paceline.model.jobs import job_specs
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.placements import PlacementStrategy
-from paceline.rendering import affinities, config_maps, labels, pods, previews, services, tfjobs
+from paceline.rendering import affinities, config_maps, labels, pods, previews, services, sizes, tfjobs
 from paceline.specs.job_file import expansions
 from paceline.specs.tfjob import tfjob_resources, tfjob_volumes
 from paceline.specs.tfjob.tfjob_shapes import ROLES, Unreadable
@@ -64,7 +64,7 @@ _SOURCES_OF_ROLE: _Sources = (
     ("restart", ("{role}.restartPolicy",)),
     ("cpu", ("{container}.resources.limits.cpu", "{container}.resources.requests.cpu")),
     ("memory", ("{container}.resources.limits.memory", "{container}.resources.requests.memory")),
-    ("gpu", (f"{{container}}.resources.limits.{pods.GPU}", f"{{container}}.resources.requests.{pods.GPU}")),
+    ("gpu", (f"{{container}}.resources.limits.{sizes.GPU}", f"{{container}}.resources.requests.{sizes.GPU}")),
     ("command", ("{container}.command",)),
     ("environment", ("{container}.env",)),
     ("", ("{role}",)),

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 from paceline.model import quantities
-from paceline.rendering import pods
+from paceline.rendering import sizes
 from paceline.specs.tfjob.tfjob_shapes import Unreadable
 
 Fields = dict[str, Any]
-_KNOWN = ("cpu", "memory", pods.GPU)
+_KNOWN = ("cpu", "memory", sizes.GPU)
 
 
 def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str, str], None]) -> Fields:
@@ -48,7 +48,7 @@ def taken(pod: Fields, container: Fields, container_at: str, note: Callable[[str
     return {
         "cpu": cpu,
         "memory": memory,
-        "gpu": int(quantities.parse_quantity(effective_limits[pods.GPU] or 0)),
+        "gpu": int(quantities.parse_quantity(effective_limits[sizes.GPU] or 0)),
         "cpu_policy": "exclusive" if is_exclusive else None,
     }
 
@@ -77,5 +77,5 @@ def _check(found: Fields, at: str) -> None:
             number = quantities.parse_quantity(found.get(key, 0))
         except ValueError as error:
             raise Unreadable(f"{at}.{key}", str(error)) from error
-        if number < 0 or (key == pods.GPU and number % 1):
+        if number < 0 or (key == sizes.GPU and number % 1):
             raise Unreadable(f"{at}.{key}", f"{found[key]} is no number of what is wanted")

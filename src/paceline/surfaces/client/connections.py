@@ -86,11 +86,11 @@ class ServerConnection:
             PacelineError: the server refuses; the error is the server's.
             SourceError: the server does not answer, or is not a Paceline server.
         """
-        return self._asked("GET", path, _document, params=params)
+        return self._request("GET", path, _document, params=params)
 
     def text(self, path: str) -> str:
         """Return a text; raises the same errors as ``get``."""
-        return self._asked("GET", path, _read).decode(errors="replace")
+        return self._request("GET", path, _read).decode(errors="replace")
 
     def post(self, path: str, body: Mapping[str, Any] | None = None, *, key: str | None = None) -> Any:
         """Request a change, and return the document that the server answers with.
@@ -104,11 +104,13 @@ class ServerConnection:
             PacelineError: as for ``get``.
         """
         headers = {} if key is None else {"Idempotency-Key": key}
-        return self._asked("POST", path, _document, body=body, headers=headers, again=key is not None)
+        return self._request(
+            "POST", path, _document, body=body, headers=headers, is_repeatable=key is not None
+        )
 
     def delete(self, path: str, **params: Any) -> None:
         """Request a deletion; raises the same errors as ``get``."""
-        self._asked("DELETE", path, _read, params=params, again=False)
+        self._request("DELETE", path, _read, params=params, is_repeatable=False)
 
     def upload(self, path: str, source: Path, **params: Any) -> Any:
         """Send a file, and return the document that the server answers with.
@@ -118,7 +120,7 @@ class ServerConnection:
             OSError: the file cannot be read.
         """
         with source.open("rb") as file:
-            return self._asked("POST", path, _document, params=params, content=file, again=False)
+            return self._request("POST", path, _document, params=params, content=file, is_repeatable=False)
 
     def download(self, path: str, target: Path, **params: Any) -> None:
         """Write the server's answer into a file.
@@ -133,9 +135,9 @@ class ServerConnection:
                 for chunk in _chunks(answer, MOST_FILE_BYTES):
                     file.write(chunk)
 
-        self._asked("GET", path, write, params=params)
+        self._request("GET", path, write, params=params)
 
-    def _asked(
+    def _request(
         self,
         method: str,
         path: str,
@@ -145,7 +147,7 @@ class ServerConnection:
         body: Mapping[str, Any] | None = None,
         content: BinaryIO | None = None,
         headers: Mapping[str, str] | None = None,
-        again: bool = True,
+        is_repeatable: bool = True,
     ) -> T:
         """Send a request, repeat it if that is safe, and return what ``take`` makes of the answer."""
         given = {name: value for name, value in (params or {}).items() if value is not None}
@@ -156,24 +158,25 @@ class ServerConnection:
             if content is not None:
                 content.seek(0)  # An earlier try may have read it.
             try:
-                return self._once(
+                return self._send_once(
                     method, path, take, params=given, json=body, content=content, headers=headers
                 )
             except _Busy as busy:
                 # A server with too many requests has not processed this one.
-                may = again or busy.status == HTTPStatus.TOO_MANY_REQUESTS
+                may_repeat = is_repeatable or busy.status == HTTPStatus.TOO_MANY_REQUESTS
                 error, cause = busy.error, None
             except httpx2.TransportError as broken:
                 never_sent = isinstance(broken, httpx2.ConnectError | httpx2.ConnectTimeout)
                 # Without an answer so far the address may be wrong, which the user should learn at once.
-                may = (again or never_sent) and self._has_answered
-                error, cause = self._broken(broken, may_be_done=not again and not never_sent), broken
-            pause = next(pauses, None) if may else None
+                may_repeat = (is_repeatable or never_sent) and self._has_answered
+                may_be_done = not is_repeatable and not never_sent
+                error, cause = self._no_answer(broken, may_be_done=may_be_done), broken
+            pause = next(pauses, None) if may_repeat else None
             if pause is None:
                 raise error from cause
             time.sleep(pause)
 
-    def _once(self, method: str, path: str, take: Callable[[httpx2.Response], T], **request: Any) -> T:
+    def _send_once(self, method: str, path: str, take: Callable[[httpx2.Response], T], **request: Any) -> T:
         with self._client.stream(method, PREFIX + path, **request) as answer:
             self._has_answered = True
             self._compare_clocks(answer.headers.get("date"))
@@ -185,7 +188,7 @@ class ServerConnection:
                 raise _Busy(error, answer.status_code)
             raise error
 
-    def _broken(self, error: httpx2.TransportError, *, may_be_done: bool) -> SourceError:
+    def _no_answer(self, error: httpx2.TransportError, *, may_be_done: bool) -> SourceError:
         said = str(error) or type(error).__name__
         hint = "look first whether it was done: paceline list" if may_be_done else "does it run there?"
         return SourceError(f"{self.url} does not answer: {refusals.shown(said)}", hint)
@@ -200,7 +203,7 @@ def _document(answer: httpx2.Response) -> Any:
     try:
         return json.loads(_read(answer))
     except (ValueError, RecursionError) as error:
-        raise _otherwise(answer) from error
+        raise _not_paceline(answer) from error
 
 
 def _read(answer: httpx2.Response) -> bytes:
@@ -216,10 +219,10 @@ def _chunks(answer: httpx2.Response, most_bytes: int) -> Iterator[bytes]:
                 raise SourceError(f"{answer.url.host} answers with more than {most_bytes} bytes")
             yield chunk
     except httpx2.DecodingError as error:
-        raise _otherwise(answer) from error
+        raise _not_paceline(answer) from error
 
 
-def _otherwise(answer: httpx2.Response) -> SourceError:
+def _not_paceline(answer: httpx2.Response) -> SourceError:
     server = answer.url.copy_with(path="/", query=None)
     hint = "is this its address? paceline serve prints it"
     return SourceError(f"{server} does not answer as a Paceline server does", hint)
@@ -261,17 +264,17 @@ def address(url: str) -> httpx2.URL:
     """
     hint = "such as http://127.0.0.1:8470; paceline serve prints it"
     try:
-        found = httpx2.URL(url)
+        parsed = httpx2.URL(url)
     except (httpx2.InvalidURL, TypeError, ValueError) as error:
         raise InvalidInput(f"{refusals.shown(url)!r} is no address of a server", hint) from error
-    if found.userinfo or found.query:
+    if parsed.userinfo or parsed.query:
         raise InvalidInput(
             "the address of the server has a user name, a password or a query, which logs would show",
             "leave these out, and give the token in PACELINE_TOKEN",
         )
-    if found.scheme not in ("http", "https") or not found.host:
+    if parsed.scheme not in ("http", "https") or not parsed.host:
         raise InvalidInput(f"{refusals.shown(url)!r} is no address of a server", hint)
-    return found.copy_with(fragment=None)
+    return parsed.copy_with(fragment=None)
 
 
 def is_loopback(url: httpx2.URL) -> bool:
