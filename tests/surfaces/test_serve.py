@@ -75,7 +75,7 @@ def test_a_secret_that_could_be_guessed_is_none(paceline: Paceline, secret: str)
     options = (*CLUSTER, "--gate", "proxy", *HOST, "--proxy", "10.0.0.0/8")
     refused = paceline("serve", "--port", "0", *options, PACELINE_PROXY_SECRET=secret)
     assert refused.exit_code != 0
-    assert "at least 24 characters" in " ".join(refused.stderr.split())
+    assert "at least 24 printable ASCII characters" in " ".join(refused.stderr.split())
 
 
 def test_with_a_secret_networks_are_looked_at(paceline: Paceline) -> None:

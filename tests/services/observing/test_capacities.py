@@ -94,5 +94,5 @@ def test_what_is_too_large_has_none_with_however_few_workers(api: jobs.Jobs) -> 
 
 
 def test_where_nodes_cannot_be_seen(api: jobs.Jobs) -> None:
-    with pytest.raises(Conflict, match="cannot be seen"):
+    with pytest.raises(Conflict, match="cannot see its nodes"):
         LifeCycle.nodes(api)
