@@ -11,8 +11,9 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering.surroundings import Surroundings
 
-JOB, ROLE, INDEX, ATTEMPT, GROUP = (
-    f"{job_specs.API_VERSION.split('/')[0]}/{name}" for name in ("job", "role", "index", "attempt", "group")
+JOB, UID, ROLE, INDEX, ATTEMPT, GROUP = (
+    f"{job_specs.API_VERSION.split('/')[0]}/{name}"
+    for name in ("job", "job-uid", "role", "index", "attempt", "group")
 )
 
 MANAGED_BY = "app.kubernetes.io/managed-by"
@@ -22,8 +23,13 @@ Object = dict[str, Any]
 
 def metadata(spec: JobSpec, name: str, where: Surroundings, own: Mapping[str, str] | None = None) -> Object:
     """Return the metadata of an object of a job; Paceline's own labels override the user's."""
-    labels = {**spec.labels, MANAGED_BY: "paceline", JOB: spec.name, **(own or {})}
+    labels = {**spec.labels, MANAGED_BY: "paceline", **of_job(spec, where), **(own or {})}
     return {"name": name, "namespace": where.namespace, "labels": labels}
+
+
+def of_job(spec: JobSpec, where: Surroundings) -> dict[str, str]:
+    """Return the labels that the pods of a job have, and no others."""
+    return {JOB: spec.name} if where.job_uid is None else {JOB: spec.name, UID: where.job_uid}
 
 
 def of_role(spec: JobSpec, role: Role) -> dict[str, str]:

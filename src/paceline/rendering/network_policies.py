@@ -21,7 +21,7 @@ def policy(spec: JobSpec, where: Surroundings) -> Object:
     The agents' port is open to all clients. The operator and the server read agents through the API server's
     proxy, whose network address depends on the provider, and Prometheus may run anywhere.
     """
-    own = {"matchLabels": {labels.JOB: spec.name}}
+    own = {"matchLabels": labels.of_job(spec, where)}
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",

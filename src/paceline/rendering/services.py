@@ -20,7 +20,7 @@ def service(spec: JobSpec, where: Surroundings) -> Object:
         "spec": {
             "clusterIP": "None",
             "publishNotReadyAddresses": True,
-            "selector": {labels.JOB: spec.name},
+            "selector": labels.of_job(spec, where),
             # Server-side apply identifies ports by number and protocol, and has a default for neither.
             "ports": [{"name": "training", "port": PORT, "protocol": "TCP"}],
         },

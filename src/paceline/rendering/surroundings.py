@@ -18,12 +18,15 @@ class Surroundings:
         queue: queue of Volcano or Kueue.
         has_agent_token: whether there is a Secret with the token that the job's agents accept
             (`agent_secrets`); the operator makes it.
+        job_uid: the UID of the job's resource; None: it has none. A job may be made anew while pods of the
+            one before it, with the same names, are still ending.
     """
 
     namespace: str = "default"
     agent_image: str | None = AGENT_IMAGE
     queue: str | None = None
     has_agent_token: bool = False
+    job_uid: str | None = None
 
 
 def agent_image(said: str | None) -> str | None:

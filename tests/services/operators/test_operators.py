@@ -282,6 +282,30 @@ def test_jobs_that_do_not_fit_together_run_one_after_the_other() -> None:
     run(test)
 
 
+def test_a_job_that_is_made_anew_does_not_reach_the_pods_of_the_one_before() -> None:
+    """Pods of a deleted job end in their own time, and a Service gives them out until then."""
+
+    async def test() -> None:
+        async with scene() as it:
+            seen = []
+            for _ in range(2):
+                await it.submit(job())
+                await it.until_phase("running")
+                seen.append([pod["metadata"]["labels"] for pod in it.cluster.of_kind(kinds.PODS).values()])
+                service = it.cluster.of_kind(kinds.SERVICES)["clicks"]["spec"]["selector"]
+                policy = it.cluster.of_kind(kinds.NETWORK_POLICIES)["clicks"]["spec"]
+                ((admitted,), _) = (each.get("from", ()) for each in policy["ingress"])
+                it.cluster.remove(JOBS, "clicks")
+            before, now = seen
+            for selector in (
+                service, policy["podSelector"]["matchLabels"], admitted["podSelector"]["matchLabels"]
+            ):  # fmt: skip
+                assert all(selector.items() <= each.items() for each in now)
+                assert not any(selector.items() <= each.items() for each in before)
+
+    run(test)
+
+
 def test_what_is_not_to_wait_for_room_fails_or_begins_at_once() -> None:
     async def test() -> None:
         async with scene(node("n0", cpu="2")) as it:

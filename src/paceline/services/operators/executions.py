@@ -310,6 +310,7 @@ class Executor:
             namespace=resource["metadata"]["namespace"],
             agent_image=self._agent_image,
             has_agent_token=True,
+            job_uid=resource["metadata"]["uid"],
         )
 
 
