@@ -252,6 +252,18 @@ class JobControl(JobReader, Protocol):
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a run and everything stored of it."""
 
+    def check_deletable(self, run: Run) -> None:
+        """Check that a run can be deleted without force.
+
+        Raises:
+            Conflict: the run has not ended.
+        """
+        if not run.phase.is_final:
+            raise Conflict(
+                f"{run.name} is {run.phase}, and only jobs that have ended can be deleted",
+                f"stop it first: paceline stop {run.name}; or stop and delete it with --force",
+            )
+
     def prune(self, *, older_than_seconds: float, dry_run: bool = False) -> list[str]:
         """Delete the runs that ended at least this long ago; return their names."""
         limit = self.clock() - older_than_seconds

@@ -10,15 +10,12 @@ from .configs import Config, own_port
 from .tokens import read_token
 
 TRACE_NAME = r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z"
-
-
 #: Content of the request file: the name of a trace, for how many milliseconds servers are to be profiled for
 #: it, and the start time (Unix seconds). All servers start at the same time, so that their profiles show the
 #: same steps.
 TRACE_REQUEST = re.compile(
     r"^(%s) profile (\d{1,5})(?: (\d{1,12}(?:\.\d{1,3})?))?( everywhere)?\s*$" % TRACE_NAME
 )
-
 LONGEST_LEAD_SECONDS = 10.0
 
 

@@ -305,11 +305,8 @@ class ClusterJobs(StoredLifeCycle):
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a job with all of its pods (see `Jobs.delete`)."""
         run = self.get(name)
-        if not run.phase.is_final and not force:
-            raise Conflict(
-                f"{name} is {run.phase}, and only jobs that have ended can be deleted",
-                f"stop it first: paceline stop {name}; or stop and delete it with --force",
-            )
+        if not force:
+            self.check_deletable(run)
         self.objects.do(self.cluster.delete(kinds.TRAINING_JOBS, name, self.namespace))
 
     def nodes(self) -> Sequence[Node]:

@@ -322,12 +322,9 @@ class Jobs(StoredLifeCycle):
             WaitTimeout: the run did not end in time.
         """
         run = self.get(name)
+        if not force:
+            self.check_deletable(run)
         if not run.phase.is_final:
-            if not force:
-                raise Conflict(
-                    f"{name} is {run.phase}, and only jobs that have ended can be deleted",
-                    f"stop it first: paceline stop {name}; or stop and delete it with --force",
-                )
             self.stop(name)
             run = self.wait(name, timeout_seconds=timeout_seconds)
         folder = folders.RunFolder.of(run)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from paceline.errors import Conflict
 from paceline.surfaces.cli import options, sessions
 
 if TYPE_CHECKING:
@@ -31,11 +30,8 @@ def command(
         def delete(name: str) -> None:
             run = jobs.get(name)
             if dry_run:
-                if not run.phase.is_final and not force:
-                    raise Conflict(
-                        f"{name} is {run.phase}, and only jobs that have ended can be deleted",
-                        f"stop it first: paceline stop {name}; or stop and delete it with --force",
-                    )
+                if not force:
+                    jobs.check_deletable(run)
                 click.echo(f"{name} would be deleted ({run.phase}), with {run.directory}")
                 return
             jobs.delete(name, force=force)
