@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +12,7 @@ from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Judgement, Objective, Trial, TrialOutcome, Tuning
 from paceline.tuning import searches
 
+LEAST = 1.1
 FIRST = Trial(number=0, run="t-0", source="", outcome=TrialOutcome(examples_per_second=(1.0,)))
 
 
@@ -47,21 +50,23 @@ def undone(number: int, *proposals: Proposal) -> Trial:
     )
 
 
-def names(found: tuple[Proposal, ...]) -> list[str]:
+def names(found: Sequence[Proposal]) -> list[str]:
     return [each.name for each in found]
 
 
 def test_the_likeliest_is_tried_first() -> None:
-    assert names(searches.chosen(tuning(), [proposal("a", 1.2), proposal("b", 3.0)])) == ["b"]
+    found = searches.worth([proposal("a", 1.2), proposal("b", 3.0)], LEAST)
+    assert names(searches.chosen(tuning(), found)) == ["b"]
 
 
-def test_what_is_within_the_noise_is_not_tried() -> None:
-    assert searches.chosen(tuning(), [proposal("a", 1.05)]) == ()
+def test_what_is_within_the_noise_is_not_worth_a_trial() -> None:
+    assert searches.worth([proposal("a", 1.05)], LEAST) == []
+    assert searches.worth([proposal("a", 1.05)], 1.02)
 
 
-def test_a_change_without_a_known_gain_is_not_tried() -> None:
+def test_a_change_without_a_known_gain_is_not_worth_a_trial() -> None:
     unknown = Proposal(name="a", what="", changes=(), gain=None, basis="")
-    assert searches.chosen(tuning(), [unknown]) == ()
+    assert searches.worth([unknown], LEAST) == []
 
 
 def test_with_few_trials_left_several_are_tried_at_once() -> None:
@@ -97,10 +102,10 @@ def test_another_value_of_a_field_is_another_change() -> None:
 
 @given(st.lists(st.floats(0.1, 10.0), max_size=12), st.integers(2, 20))
 def test_a_search_ends_when_all_is_taken_back(gains: list[float], most: int) -> None:
-    found = [proposal(f"p{number}", gain) for number, gain in enumerate(gains)]
+    found = searches.worth([proposal(f"p{number}", gain) for number, gain in enumerate(gains)], LEAST)
     trials: list[Trial] = []
     while chosen := searches.chosen(tuning(*trials, most=most), found):
         trials.append(undone(len(trials) + 1, *chosen))
         assert len(trials) <= 3 * len(found)
     tried = {each.name for trial in trials for each in trial.proposals if len(trial.proposals) == 1}
-    assert tried == {each.name for each in searches.worth(found)}
+    assert tried == {each.name for each in found}

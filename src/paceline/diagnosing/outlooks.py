@@ -5,14 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping
 
-from paceline.diagnosing import queues, usages
+from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case, mean, once
-from paceline.diagnosing.queues import Queues
 from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Gain, Option, Outlook
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
+from paceline.modelling import queues
+from paceline.modelling.queues import Queues
 
 BINDING_USE = Threshold(
     "outlooks.binding-use", 0.75, Unit.SHARE,
@@ -55,7 +56,7 @@ def network(case: Case) -> Queues | None:
     )
     step_seconds = active / steps_per_second
     return queues.fitted(
-        active, stations, steps_per_second, least_think_seconds=min(1.0, cpu_share or 0.0) * step_seconds
+        active, stations, steps_per_second, least_own_seconds=min(1.0, cpu_share or 0.0) * step_seconds
     )
 
 
@@ -208,9 +209,9 @@ def with_trainers(now: Queues, trainers: int) -> Queues:
     return dataclasses.replace(now, trainers=trainers)
 
 
-def thinking_times(now: Queues, factor: float) -> Queues:
-    """Return the network with the think time of its trainers multiplied by a factor."""
-    return dataclasses.replace(now, think_seconds=now.think_seconds * factor)
+def own_times(now: Queues, factor: float) -> Queues:
+    """Return the network with the time that its trainers spend by themselves multiplied by a factor."""
+    return dataclasses.replace(now, own_seconds=now.own_seconds * factor)
 
 
 def _with(now: Queues, seconds: Callable[[str, float], float]) -> Queues:

@@ -134,9 +134,14 @@ def _effects(cause: Cause) -> Iterator[str]:
 
 
 def _seen(each: Evidence) -> AnswerEvidence:
+    return AnswerEvidence(text=seen(each), sources="; ".join(map(origin, each.sources)))
+
+
+def seen(each: Evidence) -> str:
+    """Return evidence as a text, with its time and how often it was seen."""
     at = "" if each.at is None else f"{cells.moment(each.at)} "
     often = f" ({each.count} times)" if each.count > 1 else ""
-    return AnswerEvidence(text=f"{at}{each.text}{often}", sources="; ".join(map(origin, each.sources)))
+    return f"{at}{each.text}{often}"
 
 
 def origin(source: EvidenceSource) -> str:

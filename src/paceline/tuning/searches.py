@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paceline.diagnosing.headrooms import LEAST_GAIN
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Tuning
 
@@ -13,24 +12,33 @@ NOTHING = "nothing that is left promises more than the noise of a run"
 SPENT = "all trials are made"
 
 
-def worth(found: Sequence[Proposal]) -> list[Proposal]:
-    """Return the proposals expected to bring more than the noise of a run, the largest gain first."""
-    kept = (each for each in found if each.expected >= LEAST_GAIN.default)
+def worth(found: Sequence[Proposal], least_gain: float) -> list[Proposal]:
+    """Return the proposals expected to bring at least this gain, the largest first.
+
+    Args:
+        found: the proposals.
+        least_gain: a smaller gain is within the noise of a run (`headrooms.LEAST_GAIN`).
+    """
+    kept = (each for each in found if each.expected >= least_gain)
     return sorted(kept, key=lambda each: -each.expected)
 
 
 def untried(tuning: Tuning, found: Sequence[Proposal]) -> list[Proposal]:
-    """Return the proposals that are worth a trial and were not undone, the largest expected gain first."""
+    """Return the proposals that were not undone."""
     failed = {_key(trial.proposals) for trial in tuning.undone}
-    return worth([each for each in found if _key([each]) not in failed])
+    return [each for each in found if _key([each]) not in failed]
 
 
 def chosen(tuning: Tuning, found: Sequence[Proposal]) -> tuple[Proposal, ...]:
-    """Return the proposals to try next on the best trial so far; empty: none left is worth a trial.
+    """Return the proposals to try next on the best trial so far; empty: none is left.
 
     Several proposals are tried at once, so that the trials that are left suffice for all of them. A proposal
     with which a model may learn differently is tried alone, so that its effect can be attributed. A
     combination that was undone is not tried again, but a part of it is.
+
+    Args:
+        tuning: the search.
+        found: the proposals that are `worth` a trial, the largest expected gain first.
     """
     failed = {_key(trial.proposals) for trial in tuning.undone}
     left = untried(tuning, found)

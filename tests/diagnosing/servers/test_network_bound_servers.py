@@ -42,7 +42,7 @@ def test_full_links_of_servers_get_shorter_values() -> None:
     assert cause.changes == (
         FieldChange(path=("spec", "training", "transfers", "precision"), value="bfloat16"),
     )  # fmt: skip
-    assert cause.next_steps == ("4 PS, each on a host of its own, or hosts with 4.1 times the bandwidth",)
+    assert cause.next_steps == ("4 PS, each on a host of its own, or hosts with 3.0 times the bandwidth",)
     assert cause.gain is not None
     assert 1.5 < cause.gain.low <= cause.gain.high <= 2.0
     assert cause.evidence[0].text == "PS move 21.9 MiB/s each, both ways together, over 100 Mbit/s each way"

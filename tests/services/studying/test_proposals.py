@@ -10,12 +10,14 @@ from pathlib import Path
 import pytest
 
 from paceline import specs
+from paceline.diagnosing.headrooms import LEAST_GAIN
+from paceline.model.explanations.causes import Gain
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Goal, Objective
-from paceline.services.studying import proposals
+from paceline.services.studying import predictions, proposals
 from paceline.specs.edits import edits
 from paceline.stores import recordings
 
@@ -53,6 +55,23 @@ def test_the_primary_cause_is_proposed_with_its_gain_and_its_risk(dense: Recordi
     assert "Look at the AUC" in first.risk
     assert edited(dense, first.changes).training["optimizer"]["name"] == "lazy-adam"  # type: ignore[index]
     assert [each.expected for each in others] == sorted((each.expected for each in others), reverse=True)
+
+
+def test_of_causes_and_shapes_the_model_tells_the_gains_where_it_knows_the_effect() -> None:
+    changed = "compute-bound.gross.wide-deep-middle-plain-4"
+    found = {each.name: each for each in proposed(changed, Objective())}
+    cores, shape = found["compute-bound"], found["layout"]
+    assert cores.basis == f"WRK001, from {shape.basis}"
+    foretold = predictions.forecast(predictions.model(recorded(changed)), cores.changes)
+    assert cores.gain == Gain(low=foretold.low, high=foretold.high)
+
+
+def test_a_site_says_which_gain_is_worth_a_trial(dense: Recording) -> None:
+    strict = dataclasses.replace(dense, thresholds={LEAST_GAIN.name: 2.0})
+    before, after = proposed(DENSE, Objective()), proposals.proposals(strict, Objective())
+    assert any(each.expected < 2.0 for each in before)
+    assert after
+    assert all(each.expected >= 2.0 for each in after)
 
 
 def test_what_is_beyond_the_limits_is_not_proposed(dense: Recording) -> None:

@@ -37,6 +37,11 @@ _MOST_LOST = Threshold(
     means="As far as gains go, no replica is throttled for a larger share of its time than this.",
     below=1.0,
 )  # fmt: skip
+_LEAST_RAISE = Threshold(
+    "throttlings.least-raise", 1.5, Unit.TIMES,
+    means="A proposed CPU limit is at least this many times the present one.",
+    above=1.0,
+)  # fmt: skip
 
 TOPIC = Topic(
     code="CPU002",
@@ -83,7 +88,7 @@ def throttled(case: Case) -> Iterator[Hit]:
         names = [str(cut.replica.replica) for cut in cuts]
         used = worst.replica.cpu_cores or 0.0
         spec = case.spec.role(role)
-        higher_limit = _wanted(cuts)
+        higher_limit = _wanted(case, cuts)
         yield Hit(
             what=f"The CPU quota cuts bursts of {listed(names)}: {worst.throttled:.2f} s throttled in each "
             f"second, at {used / worst.limit:.0%} of the limit.",
@@ -143,11 +148,12 @@ def _gain(case: Case, role: Role, cuts: list[_Cut]) -> Gain | None:
     return Gain(low=1 + share * (1 / (1 - least) - 1), high=1 + share * (1 / (1 - most) - 1))
 
 
-def _wanted(cuts: list[_Cut]) -> float | str:
+def _wanted(case: Case, cuts: list[_Cut]) -> float | str:
     """Return the CPU limit that does not cut bursts: the cores in use plus those that were throttled.
 
-    It is at least 1.5 times the present limit, rounded up to a tenth of a core.
+    It is at least `_LEAST_RAISE` times the present limit, rounded up to a tenth of a core.
     """
-    cores = max(max(1.5 * cut.limit, (cut.replica.cpu_cores or 0.0) + cut.throttled) for cut in cuts)
+    least = case.value(_LEAST_RAISE)
+    cores = max(max(least * cut.limit, (cut.replica.cpu_cores or 0.0) + cut.throttled) for cut in cuts)
     rounded = math.ceil(cores * 10 - 1e-9) / 10
     return int(rounded) if quantities.is_whole(rounded) else quantities.quantity_cores(rounded)

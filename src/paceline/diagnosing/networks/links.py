@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import outlooks, trainings, usages
 from paceline.diagnosing.cases import Case, once
-from paceline.diagnosing.queues import Queues
 from paceline.diagnosing.thresholds import Threshold, Unit
 from paceline.model.explanations.causes import Evidence, FieldChange
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import Role
 from paceline.model.words import listed
+from paceline.modelling.queues import Queues
 
 FULL = Threshold(
     "links.full", 0.5, Unit.SHARE,

@@ -84,7 +84,7 @@ def _hottest(
         return None
     server = max(loads, key=loads.__getitem__)
     is_full = silences.has_begun(case) and saturations.are_waiting(case) and _is_full(case, resource, server)
-    if ratio < imbalances.HOT_OVER_MEAN and not is_full:
+    if ratio < case.value(saturations.HOT) and not is_full:
         return None
     others = tuple(each for each in loads if each is not server)
     unbounded = resource is ServerResource.CPU and is_unbounded(case, server)

@@ -127,7 +127,7 @@ def _freed(case: Case, needed: int, used: float) -> _Freed | None:
     for stay in range(needed, len(case.servers)):
         times = min(most_cores, 1 + (len(case.servers) - stay) * one / apart.trainers)
         if used * times <= target * one * stay:
-            gain = outlooks.gain(case, functools.partial(outlooks.thinking_times, factor=1 / times))
+            gain = outlooks.gain(case, functools.partial(outlooks.own_times, factor=1 / times))
             cores = math.floor(apart.trainers * times / len(case.active_trainers) * 10 + 1e-6) / 10
             change = FieldChange(path=("spec", "roles", str(Role.WORKER), "cpu"), value=cores)
             return _Freed(bound, stay, (change,), gain) if gain and headrooms.matters(gain, case) else None

@@ -30,6 +30,12 @@ FULL_LINK = Threshold(
     "bandwidth would matter.",
     source="fit runs: up to 0.56 where it would not, from 0.65 where links are narrow on purpose",
 )  # fmt: skip
+HOT = Threshold(
+    "saturations.hot", imbalances.HOT_OVER_MEAN, Unit.TIMES,
+    means="A server is hot if its load is at least this many times the mean of all servers, or if it is full "
+    "and its load is not even. Tables mark replicas from the default on.",
+    above=1.0,
+)  # fmt: skip
 BUSY = Threshold(
     "saturations.busy", 0.8, Unit.SHARE,
     means="Trainers that compute or wait for input for a larger share of a step than this wait too little "
@@ -99,7 +105,7 @@ def of_cores(case: Case) -> Saturation | None:
         if user.cpu_cores is not None and (pool := usages.pool(case, user)) and pool.name != usages.MACHINE
     }
     uses = _uses(measured)
-    if not measured or not _even([server.cpu_cores or 0.0 for server in measured]):
+    if not measured or not _is_even(case, [server.cpu_cores or 0.0 for server in measured]):
         return None
     use = sum(uses[pool] for pool in measured.values()) / len(measured)
     # A server that is not measured may be idle.
@@ -133,7 +139,7 @@ def of_links(case: Case) -> Saturation | None:
         return None
     others = [use for host, use in links.items() if host not in {each.row.host for each in uses}]
     use = sum(uses.values()) / len(uses)
-    full = _even(list(uses.values())) and min(uses.values()) >= case.value(FULL_LINK)
+    full = _is_even(case, list(uses.values())) and min(uses.values()) >= case.value(FULL_LINK)
     if not full or max(others, default=0.0) > case.value(_AS_FULL) * use:
         return None
     if of_cores(case) is not None:
@@ -149,8 +155,8 @@ def of_links(case: Case) -> Saturation | None:
     )
 
 
-def _even(loads: list[float]) -> bool:
-    return (imbalances.max_over_mean(loads) or 1.0) < imbalances.HOT_OVER_MEAN
+def _is_even(case: Case, loads: list[float]) -> bool:
+    return (imbalances.max_over_mean(loads) or 1.0) < case.value(HOT)
 
 
 def _times(case: Case) -> float:

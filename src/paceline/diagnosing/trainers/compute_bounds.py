@@ -79,7 +79,7 @@ def compute_bound(case: Case) -> Iterator[Hit]:
         return
     busy = _busy(case)
     use = statistics.mean(busy[each.replica].use for each in bound)
-    twice = outlooks.gain(case, lambda now: outlooks.thinking_times(now, 0.5))
+    twice = outlooks.gain(case, lambda now: outlooks.own_times(now, 0.5))
     more = f": twice the cores would bring x {twice.low:.1f} to {twice.high:.1f}" if twice else ""
     moved = _moved(case)
     yield Hit(
@@ -242,7 +242,7 @@ def _moved(case: Case) -> _Move | None:
     faster, slower = worker * len(active) / trainer_cores, server * len(case.servers) / server_cores
     gain = outlooks.gain(
         case,
-        lambda now: outlooks.servers_times(outlooks.thinking_times(now, 1 / faster), slower),
+        lambda now: outlooks.servers_times(outlooks.own_times(now, 1 / faster), slower),
     )
     if gain is None or not headrooms.matters(gain, case):
         return None

@@ -37,6 +37,11 @@ NEIGHBOURS = Threshold(
     "same holds for the share that the hypervisor gives to others, beyond what the other trainers lose. A "
     "daemon does not use that much.",
 )  # fmt: skip
+_LIKE_OTHERS = Threshold(
+    "slow-hosts.like-others", 0.5, Unit.SHARE,
+    means="Other programs on the cores of a trainer do not set it apart if they use less than this share of "
+    "what they use on the cores of the other trainers.",
+)  # fmt: skip
 MORE_TIME = Threshold(
     "slow-hosts.more-time", 1.33, Unit.TIMES,
     means="A trainer has slower cores, or more to compute, if an example or a step takes it at least this "
@@ -186,7 +191,7 @@ def shared_cores(
     neighbours = usages.neighbours(case, trainer)
     if neighbours is not None and cores is not None and use is not None:
         usual = median(usages.neighbours(case, other) for other in others)
-        least = max(case.value(NEIGHBOURS) * cores, 0.5 * (usual or 0.0))
+        least = max(case.value(NEIGHBOURS) * cores, case.value(_LIKE_OTHERS) * (usual or 0.0))
         if neighbours >= least and use < case.value(usages.AT_LIMIT):
             return HostReason(
                 text=f"other programs use {neighbours:.2f} cores where {trainer.replica} may use "

@@ -35,7 +35,7 @@ def waiting_for_ps(case: Case) -> Iterator[Hit]:
     """Trainers that wait for much of their time while a server or link is busy."""
     share, seen = _share(case)
     network = outlooks.network(case)
-    if share is None or seen is None or network is None or network.busiest is None:
+    if share is None or seen is None or network is None or not network.stations:
         return
     if share < case.value(WAITING):
         return

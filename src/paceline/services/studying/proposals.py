@@ -7,16 +7,17 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from paceline import specs
-from paceline.diagnosing import catalogues, diagnoses, needs
+from paceline.diagnosing import catalogues, diagnoses, headrooms, needs
 from paceline.diagnosing.cases import Case
 from paceline.errors import EngineError, InvalidInput
-from paceline.model.explanations.causes import Gain
+from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import Objective
 from paceline.model.variables.variable_plans import Plan
+from paceline.modelling.forecasts import Forecast
 from paceline.modelling.predictions import NOTHING_BINDS
 from paceline.services.studying import predictions
 from paceline.services.studying.predictions import SpeedModel
@@ -27,9 +28,7 @@ from paceline.tuning.shapes import JobShape
 
 #: The reason why nothing is proposed for a job that is known well enough.
 NOTHING = "nothing promises more than the noise of a run"
-_MODEL_OF_CURE = (
-    "the model of the job, calibrated from what was measured of it; not what the cure itself costs"
-)
+_MODEL = "the model of the job, calibrated from what was measured of it"
 _LAYOUT = "layout"
 _MORE_WORKERS = "More workers push gradients of older parameters: look at the AUC."
 _OTHER_SERVERS = (
@@ -57,10 +56,11 @@ def proposals(
         model = predictions.model(recording, others)
     except InvalidInput:  # Its variables are unknown, or it was not measured: nothing can be predicted.
         model = None
-    of_causes = list(_of_causes(case))
+    of_causes = list(_of_causes(case, model))
     found = [*of_causes, *_switches(case, spec, objective, model), *_cures(case, of_causes, model)]
     fitting = [made for each in found if (made := _scored(each, source, spec, objective)) is not None]
-    return searches.worth([*fitting, *(_shapes(model, objective) if model is not None else ())])
+    of_shapes = _shapes(model, objective) if model is not None else ()
+    return searches.worth([*fitting, *of_shapes], case.value(headrooms.LEAST_GAIN))
 
 
 def none_known(recording: Recording) -> str:
@@ -72,17 +72,30 @@ def none_known(recording: Recording) -> str:
     return f"nothing is known: {lacking.what} ({lacking.remedy.format(name=recording.run.name)})"
 
 
-def _of_causes(case: Case) -> Iterator[Proposal]:
+def _of_causes(case: Case, model: SpeedModel | None) -> Iterator[Proposal]:
+    """Yield the changes of causes, with the model's gain if it knows their effect: one list, one measure."""
     for cause in diagnoses.slowing(case):
-        if cause.changes:
-            yield Proposal(
-                name=cause.name,
-                what=cause.what,
-                changes=cause.changes,
-                gain=cause.gain,
-                basis=f"{catalogues.topic(cause.name).code}, from what was measured of the job as it is",
-                risk=cause.risk,
-            )
+        if not cause.changes:
+            continue
+        told = None if model is None else _forecast(model, cause.changes)
+        code = catalogues.topic(cause.name).code
+        yield Proposal(
+            name=cause.name,
+            what=cause.what,
+            changes=cause.changes,
+            gain=cause.gain if told is None else Gain(low=told.low, high=told.high),
+            basis=f"{code}, from {'what was measured of the job as it is' if told is None else _MODEL}",
+            risk=cause.risk,
+        )
+
+
+def _forecast(model: SpeedModel, changes: Sequence[FieldChange]) -> Forecast | None:
+    """Return the forecast of a job with changes; None: the model does not know their effect."""
+    try:
+        layout = predictions.layout(model, specs.parse_job(edits.edited(model.job.text, changes)).spec)
+    except (InvalidInput, EngineError):  # It has a change without a term in the model, or cannot be placed.
+        return None
+    return None if layout == model.measured.layout else predictions.forecast_of(model, layout)
 
 
 def _scored(proposal: Proposal, source: str, spec: JobSpec, objective: Objective) -> Proposal | None:
@@ -123,12 +136,11 @@ def _cures(case: Case, proposed: Sequence[Proposal], model: SpeedModel | None) -
 
 def _foretold(proposal: Proposal, model: SpeedModel) -> Proposal:
     """Return a cure with the gain that the model of the job predicts, if the model knows its effect."""
-    try:
-        told = predictions.forecast(model, proposal.changes)
-    except (InvalidInput, EngineError):
+    told = _forecast(model, proposal.changes)
+    if told is None:
         return proposal
     gain = Gain(low=min(1.0, told.low), high=told.high)
-    return dataclasses.replace(proposal, gain=gain, basis=_MODEL_OF_CURE)
+    return dataclasses.replace(proposal, gain=gain, basis=f"{_MODEL}; not what the cure itself costs")
 
 
 def _shapes(model: SpeedModel, objective: Objective) -> Iterator[Proposal]:
@@ -187,7 +199,7 @@ def _proposal(model: SpeedModel, now: JobShape, found: Rated, objective: Objecti
         what=f"Have {shapes.words(now, wanted.shape)}; then {told.then.binds or NOTHING_BINDS} binds.",
         changes=shapes.changes(model.job.spec, wanted.shape),
         gain=Gain(low=told.low * times, high=told.high * times),
-        basis="the model of the job, calibrated from what was measured of it",
+        basis=_MODEL,
         risk=" ".join(_risks(now, wanted.shape)),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from rich.text import Text
 
 from paceline.diagnosing import catalogues
-from paceline.model.explanations.causes import Cause, Evidence, EvidenceSource, Explanation
+from paceline.model.explanations.causes import Cause, EvidenceSource, Explanation
 from paceline.surfaces import answers
 from paceline.surfaces.answers import Prospect
 from paceline.surfaces.diffs import Diffs
@@ -55,7 +55,7 @@ class _Page:
         """Yield a cause: its headline, evidence, effects, change, gain, risk and next steps."""
         yield self.filled(f"{number}.", *_headline(cause), indent=3)
         for evidence in cause.evidence:
-            yield self.filled("   seen", (_seen(evidence), ""), (_sources(evidence.sources), "dim"))
+            yield self.filled("   seen", (answers.seen(evidence), ""), (_sources(evidence.sources), "dim"))
         yield from self._effects(cause, 0)
         rows = self._diffs.rows(cause.changes)
         yield from self._paragraphs.diff("   change", rows, indent=_INDENT)
@@ -92,12 +92,6 @@ def _headline(cause: Cause) -> tuple[tuple[str, str], ...]:
     past = "dim" if cause.is_past else ""
     severity = past or styles.of_severity(cause.severity)
     return (catalogues.topic(cause.name).code, past), (str(cause.severity), severity), (cause.what, past)
-
-
-def _seen(each: Evidence) -> str:
-    at = "" if each.at is None else f"{cells.moment(each.at)} "
-    often = f" ({each.count} times)" if each.count > 1 else ""
-    return f"{at}{each.text}{often}"
 
 
 def _sources(sources: Sequence[EvidenceSource]) -> str:
