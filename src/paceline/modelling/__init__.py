@@ -2,7 +2,8 @@
 
 Begin with `predictions.speed`. A layout (`layouts`) and costs (`costs`) become resources and groups of
 trainers (`resources`). `flows` solves these: it finds the speed in the long run. `calibrations` fits the
-costs to runs. `simulations` makes the same steps one by one, which checks what `flows` finds.
+costs to runs. `simulations` makes the same steps one by one, which checks what `flows` finds. `queues` is the
+closed form for like trainers, with measured times in place of costs: diagnosis computes gains with it.
 
 The equation of a step, as `costs.network` sets it up and `flows.flow` solves it::
 
