@@ -185,7 +185,7 @@ def document(**fields: Any) -> str:
     ],
 )  # fmt: skip
 def test_what_cannot_be_carried_is_refused_at_its_place(fields: dict[str, Any], says: str) -> None:
-    with pytest.raises(specs.JobFileError, match=says) as caught:
+    with pytest.raises(specs.DocumentError, match=says) as caught:
         specs.parse_job(document(**fields))
     assert len(caught.value.message) < 2000, "not all of a huge value is shown"
 
@@ -195,7 +195,7 @@ def test_names_and_labels_that_pass_are_those_of_kubernetes(name: str, value: st
     text = document(metadata={"name": name.replace("\ud800", ""), "labels": {"x": value}})
     try:
         spec = specs.parse_job(text).spec
-    except specs.JobFileError:
+    except specs.DocumentError:
         return
     assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", spec.name)
     assert len(spec.name) <= 52

@@ -27,7 +27,7 @@ from paceline.model import quantities
 from paceline.model.jobs import selectors
 from paceline.model.roles import ReplicaId, Role
 from paceline.sources import expositions, spools
-from paceline.specs import JobFileError, parse_job
+from paceline.specs import DocumentError, parse_job
 from paceline.specs.edits import assignments, edits
 from paceline.specs.job_file import expansions
 from paceline.specs.tfjob import tfjob_files
@@ -115,7 +115,7 @@ def seconds_of(reader: Callable[[str], object], text: str, *, enough: float) -> 
     least = math.inf
     for _ in range(TRIES):
         began = time.thread_time()
-        with contextlib.suppress(PacelineError, JobFileError, ValueError, RecursionError):
+        with contextlib.suppress(PacelineError, DocumentError, ValueError, RecursionError):
             reader(text)
         least = min(least, time.thread_time() - began)
         if least <= enough:

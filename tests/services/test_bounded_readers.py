@@ -13,7 +13,7 @@ from paceline import specs
 from paceline.errors import InvalidInput
 from paceline.services.bounded_readers import BoundedReader
 from paceline.services.operators import reconcilers
-from paceline.specs import JobFileError
+from paceline.specs import DocumentError
 from paceline.specs.job_file import custom_resources
 
 Reader = BoundedReader[str, str]
@@ -76,7 +76,7 @@ def test_jobs_and_what_is_wrong_with_them_go_from_process_to_process() -> None:
         assert "no image" in str(reader.read(resource))
     finally:
         reader.close()
-    with pytest.raises(JobFileError) as caught:
+    with pytest.raises(DocumentError) as caught:
         specs.parse_job("spec: {}")
     again = pickle.loads(pickle.dumps(caught.value))
     assert (again.problems, again.message) == (caught.value.problems, caught.value.message)

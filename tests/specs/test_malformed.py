@@ -140,7 +140,7 @@ MUTATIONS: list[Mutation] = [
 def test_a_mutated_file_is_refused_with_a_place(good: str, mutation: Mutation, seed: int) -> None:
     text = mutation(random.Random(seed), good.splitlines())
     assert text != good
-    with pytest.raises(specs.JobFileError) as caught:
+    with pytest.raises(specs.DocumentError) as caught:
         specs.parse_job(text, "job.yaml")
     for problem in caught.value.problems:
         assert PLACE.match(str(problem))
@@ -148,16 +148,16 @@ def test_a_mutated_file_is_refused_with_a_place(good: str, mutation: Mutation, s
     assert all(c.isprintable() or c == "\n" for c in caught.value.message)
 
 
-def _read(text: str | bytes) -> specs.JobFile | specs.JobFileError:
+def _read(text: str | bytes) -> specs.JobFile | specs.DocumentError:
     try:
         return specs.parse_job(text, "job.yaml")
-    except specs.JobFileError as error:
+    except specs.DocumentError as error:
         return error
 
 
 def _survives(text: str | bytes) -> None:
     result = _read(text)
-    if isinstance(result, specs.JobFileError):
+    if isinstance(result, specs.DocumentError):
         assert result.problems
         assert all(PLACE.match(str(problem)) for problem in result.problems)
     else:

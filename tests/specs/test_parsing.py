@@ -18,7 +18,7 @@ spec:
 
 
 def problems_of(text: str | bytes) -> tuple[specs.Problem, ...]:
-    with pytest.raises(specs.JobFileError) as caught:
+    with pytest.raises(specs.DocumentError) as caught:
         specs.parse_job(text, "job.yaml")
     return caught.value.problems
 
@@ -349,7 +349,7 @@ def test_alias_bombs_end_early() -> None:
 
 def test_all_errors_come_together_and_at_most_twenty_are_shown() -> None:
     text = MINIMAL + "".join(f"  unknown{i}: 1\n" for i in range(30))
-    with pytest.raises(specs.JobFileError) as caught:
+    with pytest.raises(specs.DocumentError) as caught:
         specs.parse_job(text)
     assert len(caught.value.problems) == 30
     assert caught.value.message.count("unknown key") == 20
@@ -375,7 +375,7 @@ def test_the_excerpt_of_wide_and_long_lines() -> None:
 
 
 def test_hostile_file_names_are_not_echoed() -> None:
-    with pytest.raises(specs.JobFileError) as caught:
+    with pytest.raises(specs.DocumentError) as caught:
         specs.parse_job("", "\x1b]0;x\x07.yaml")
     assert "\x1b" not in caught.value.message
 

@@ -11,12 +11,12 @@ from paceline.specs.job_file.plan_files import load_plain, load_plan, plain_text
 from paceline.specs.job_file.schemas import json_schema
 from paceline.specs.job_file.templates import TEMPLATES, template
 from paceline.specs.job_file.variable_files import load_variables
-from paceline.specs.yaml_text.problems import JobFileError, Problem
+from paceline.specs.yaml_text.problems import DocumentError, Problem
 
 __all__ = [
     "TEMPLATES",
+    "DocumentError",
     "JobFile",
-    "JobFileError",
     "Problem",
     "dump_job",
     "json_schema",

@@ -12,7 +12,7 @@ from paceline.diagnosing import catalogues
 from paceline.diagnosing.networks import links
 from paceline.errors import InvalidInput
 from paceline.services.observing import site_thresholds
-from paceline.specs.yaml_text.problems import JobFileError
+from paceline.specs.yaml_text.problems import DocumentError
 
 HEAD = "apiVersion: paceline.dev/v1alpha1\nkind: Thresholds\n"
 
@@ -40,7 +40,7 @@ def test_numbers_are_set_by_name(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(spec: str, message: str) -> None:
-    with pytest.raises(JobFileError) as raised:
+    with pytest.raises(DocumentError) as raised:
         site_thresholds.parse_thresholds(f"{HEAD}spec:\n  {spec}\n")
     (problem, *_) = raised.value.problems
     assert message in problem.message
@@ -50,7 +50,7 @@ def test_what_is_wrong_is_said_with_its_place(spec: str, message: str) -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "kind: TrainingJob\n", HEAD + "metadata: {name: x}\n", "{"])
 def test_another_file_is_refused(text: str) -> None:
-    with pytest.raises(JobFileError):
+    with pytest.raises(DocumentError):
         site_thresholds.parse_thresholds(text)
 
 
@@ -64,7 +64,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
         thresholds = site_thresholds.parse_thresholds(f"{HEAD}spec:\n  {text}")
-    except JobFileError:
+    except DocumentError:
         return
     assert thresholds.keys() <= catalogues.THRESHOLDS.keys()
 

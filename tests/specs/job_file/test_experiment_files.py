@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from paceline.errors import InvalidInput, NotFound
 from paceline.model.explanations.causes import FieldChange
 from paceline.specs.job_file import experiment_files
-from paceline.specs.yaml_text.problems import JobFileError
+from paceline.specs.yaml_text.problems import DocumentError
 
 JOB = """\
 apiVersion: paceline.dev/v1alpha1
@@ -74,7 +74,7 @@ def test_the_job_as_it_is_may_be_a_variant(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(tmp_path: Path, body: str, line: int, message: str) -> None:
-    with pytest.raises(JobFileError) as caught:
+    with pytest.raises(DocumentError) as caught:
         load(tmp_path, body)
     assert message in str(caught.value)
     assert caught.value.problems[0].position.line == line
@@ -88,7 +88,7 @@ def test_a_job_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_too_many_runs_are_refused(tmp_path: Path) -> None:
     values = ", ".join(map(str, range(1, 102)))
-    with pytest.raises(JobFileError, match="1010 runs, and at most 1000"):
+    with pytest.raises(DocumentError, match="1010 runs, and at most 1000"):
         load(tmp_path, f"  matrix: {{worker.replicas: [{values}]}}\n  repeats: 10\n")
 
 

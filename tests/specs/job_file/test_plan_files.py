@@ -73,5 +73,5 @@ def test_a_job_may_hold_a_plan_or_the_path_of_one():
     ],
 )
 def test_what_contradicts_a_plan_is_said(training, message):
-    with pytest.raises(specs.JobFileError, match=message):
+    with pytest.raises(specs.DocumentError, match=message):
         specs.parse_job(JOB.format(training=training))

@@ -37,7 +37,7 @@ def test_a_file_by_hand_needs_names_and_shapes(tmp_path):
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(tmp_path, text, place, message):
-    with pytest.raises(specs.JobFileError) as caught:
+    with pytest.raises(specs.DocumentError) as caught:
         load(tmp_path, text)
     assert f"variables.yaml:{place}" in str(caught.value)
     assert message in str(caught.value)

@@ -10,7 +10,7 @@ from typing import Any
 
 from paceline.linting.manifests import templates
 from paceline.model.explanations import findings
-from paceline.specs import JobFileError, Problem
+from paceline.specs import DocumentError, Problem
 from paceline.specs.job_file import sections
 from paceline.specs.yaml_text import documents, problems, streams
 from paceline.specs.yaml_text.documents import Path, Scalar
@@ -112,7 +112,7 @@ def read(text: str | bytes, file: str) -> ManifestFile:
     """Return the content of a file of manifests; unreadable documents are among the failures."""
     try:
         source = documents.decode(text, file)
-    except JobFileError as error:
+    except DocumentError as error:
         return ManifestFile((), error.problems, frozenset())
     template = templates.neutralised(streams.without_directives(source))
     manifests: list[Manifest] = []
@@ -125,7 +125,7 @@ def read(text: str | bytes, file: str) -> ManifestFile:
             break
         try:
             document = _document(template, (start, end), file, line, lines)
-        except JobFileError as error:
+        except DocumentError as error:
             failures.extend(_readable(template, problem) for problem in error.problems)
             continue
         if _is_json_patch(document.data):
@@ -157,9 +157,9 @@ def _document(
     start, end = cut
     try:
         return documents.read(template.text[start:end], file, first_line=line, lines=lines)
-    except JobFileError:
+    except DocumentError:
         for text in template.branches():
-            with contextlib.suppress(JobFileError):
+            with contextlib.suppress(DocumentError):
                 return documents.read(text[start:end], file, first_line=line, lines=lines)
         raise
 

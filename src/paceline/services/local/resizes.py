@@ -16,7 +16,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import run_registry
 from paceline.services.local.run_registry import RunRegistry
 from paceline.specs.edits import edits
-from paceline.specs.yaml_text.problems import JobFileError
+from paceline.specs.yaml_text.problems import DocumentError
 
 #: The kind of event that reports what the engine could not do.
 FAILED = "engine-failed"
@@ -70,7 +70,7 @@ def source_with(run: Run, resize: Resize) -> str:
     """
     try:
         return edits.edited(specs.source_of(run), resizings.changes(run.spec, resize))
-    except JobFileError:
+    except DocumentError:
         return specs.dump_job(resizings.resized(run.spec, resize))
 
 

@@ -34,7 +34,7 @@ def load_thresholds(folder: Path) -> Mapping[str, float]:
     """Return the thresholds that the file in a state folder sets, by name; none if there is no file.
 
     Raises:
-        problems.JobFileError: the file is wrong; the error says where.
+        problems.DocumentError: the file is wrong; the error says where.
         errors.InvalidInput: the file cannot be read.
     """
     path = folder / NAME
@@ -47,13 +47,11 @@ def parse_thresholds(text: str | bytes, file: str = NAME) -> Mapping[str, float]
     """Return the thresholds that a text sets, by name.
 
     Raises:
-        problems.JobFileError: the text is wrong; the error says where.
+        problems.DocumentError: the text is wrong; the error says where.
     """
-    try:
+    with problems.hinted(_HINT):
         document = documents.read(documents.decode(text, file), file)
         return checks.check(document, ThresholdsSection, "a file of thresholds", _contradictions).spec
-    except problems.JobFileError as error:
-        raise problems.JobFileError(error.problems, _HINT) from error
 
 
 def _contradictions(document: documents.Document, section: ThresholdsSection) -> Iterator[problems.Problem]:

@@ -58,7 +58,7 @@ def on_hosts(job: JobFile, file: str) -> JobFile:
         raise InvalidInput(f"{file} lists no hosts", "- {name: host-0, cpu: 8, bandwidth: 10G}")
     try:
         return specs.parse_job(edits.edited(job.text, [FieldChange(path=("spec", "hosts"), value=hosts)]))
-    except specs.JobFileError as error:
+    except specs.DocumentError as error:
         raise InvalidInput(f"the hosts in {file} are wrong: {error.problems[0].message}") from error
 
 

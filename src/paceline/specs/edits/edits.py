@@ -45,7 +45,7 @@ def edited(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> st
         file: name of the file, for positions.
 
     Raises:
-        problems.JobFileError: the text cannot be read, or a change cannot be made without changing something
+        problems.DocumentError: the text cannot be read, or a change cannot be made without changing something
             else; the message says where and why.
         TypeError: a value has a type that a job file cannot hold.
     """
@@ -62,7 +62,7 @@ def diff(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
     """Return the changes of `edited` as a unified diff with two lines of context; empty if nothing changes.
 
     Raises:
-        problems.JobFileError: a change cannot be made (see `edited`).
+        problems.DocumentError: a change cannot be made (see `edited`).
     """
     return difference(source, edited(source, changes, file), file)
 
@@ -80,7 +80,7 @@ def listed(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> tu
     """Return a line for each change, such as ``spec.roles.ps.cpu: 500m -> 1``.
 
     Raises:
-        problems.JobFileError: the text cannot be read.
+        problems.DocumentError: the text cannot be read.
     """
     data = _read(source, file).data
     lines = []
@@ -100,7 +100,7 @@ def _lines(text: str) -> list[str]:
 def _read(source: str, file: str) -> documents.Document:
     document = documents.read(documents.decode(source, file), file)
     if document.faults:
-        raise problems.JobFileError(document.faults)
+        raise problems.DocumentError(document.faults)
     return document
 
 
@@ -133,7 +133,7 @@ class _Edit:
             return text, self._document
         try:
             after = _read(text, self._document.file)
-        except problems.JobFileError as error:
+        except problems.DocumentError as error:
             raise self._refused(
                 path, f"it cannot be changed without breaking the file; {_BY_HAND}"
             ) from error
@@ -209,8 +209,8 @@ class _Edit:
         name = self._tree.shared[id(node)]
         return f"&{name} is used elsewhere too, as *{name}, and would change there; {_BY_HAND}"
 
-    def _refused(self, path: Path, message: str) -> problems.JobFileError:
-        return problems.JobFileError([self._document.problem(path, message)])
+    def _refused(self, path: Path, message: str) -> problems.DocumentError:
+        return problems.DocumentError([self._document.problem(path, message)])
 
 
 def _value_at(data: Any, path: Path) -> Any:

@@ -64,7 +64,7 @@ def check(
         contradictions: finds errors between fields that are valid by themselves.
 
     Raises:
-        problems.JobFileError: the document has errors; the exception holds all of them.
+        problems.DocumentError: the document has errors; the exception holds all of them.
     """
     first = next(iter(root.model_fields))
     if sections.is_empty(document.data):
@@ -86,10 +86,10 @@ def check(
     return section
 
 
-def _error(found: Iterable[problems.Problem]) -> problems.JobFileError:
+def _error(found: Iterable[problems.Problem]) -> problems.DocumentError:
     unique = {(problem.position, problem.message): problem for problem in found}
     ordered = sorted(unique.values(), key=lambda p: (p.position.line, p.position.column))
-    return problems.JobFileError(ordered)
+    return problems.DocumentError(ordered)
 
 
 def _problem(document: documents.Document, root: Root, detail: ErrorDetails) -> problems.Problem:

@@ -124,7 +124,7 @@ def job_spec(custom: Mapping[str, Any]) -> job_specs.JobSpec:
         raise InvalidInput(f"the job is wrong: {excess}", _HINT)
     try:
         return files.parse_job(dumping.dump_document(document)).spec
-    except problems.JobFileError as error:
+    except problems.DocumentError as error:
         # The text is generated, so its line numbers would not help the user.
         shown = error.problems[: problems.MAX_SHOWN]
         found = "; ".join(": ".join(filter(None, (each.path, each.message))) for each in shown)

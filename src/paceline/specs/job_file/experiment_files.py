@@ -87,17 +87,18 @@ def load_experiment(path: str | os.PathLike[str]) -> Experiment:
 
     Raises:
         errors.NotFound: there is no such file, or the job file that it names does not exist.
-        errors.InvalidInput: one of the two files cannot be read or is wrong; `problems.JobFileError` says
+        errors.InvalidInput: one of the two files cannot be read or is wrong; `problems.DocumentError` says
             where.
     """
     file = os.fspath(path)
-    document = documents.read(documents.decode(checks.read_bytes(path, _HINT), file), file)
-    section = checks.check(document, ExperimentSection, "an experiment file", _contradictions)
+    with problems.hinted(_HINT):
+        document = documents.read(documents.decode(checks.read_bytes(path, _HINT), file), file)
+        section = checks.check(document, ExperimentSection, "an experiment file", _contradictions)
     job = Path(file).parent / section.spec.job
     source = files.load_job(job).text
     found = experiment(section, source, base=job.resolve().parent)
     if problem := _wrong(document, found):
-        raise problems.JobFileError([problem])
+        raise problems.DocumentError([problem], _HINT)
     return found
 
 
@@ -146,7 +147,7 @@ def _wrong(document: documents.Document, study: Experiment) -> problems.Problem 
     for variant in study.variants:
         try:
             files.parse_job(edits.edited(study.source, variant.changes))
-        except problems.JobFileError as error:
+        except problems.DocumentError as error:
             place = ("spec", "variants", variant.name)
             where = place if place in document.places else ("spec", "matrix")
             said = f"the job of {problems.shown(variant.name)} is wrong: {error.problems[0].message}"

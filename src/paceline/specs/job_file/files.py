@@ -9,7 +9,9 @@ import pathlib
 from paceline.model.explanations import findings
 from paceline.model.jobs import job_specs
 from paceline.specs.job_file import checks, conversions, shapes
-from paceline.specs.yaml_text import documents
+from paceline.specs.yaml_text import documents, problems
+
+_HINT = "`paceline init` writes a job file with every field explained; docs/job-file.md lists them all."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,7 +50,7 @@ def load_job(path: str | os.PathLike[str]) -> JobFile:
 
     Raises:
         errors.NotFound: there is no such file.
-        errors.InvalidInput: the file cannot be read; a `problems.JobFileError` if it is not a valid job file.
+        errors.InvalidInput: the file cannot be read, or is wrong; `problems.DocumentError` says where.
     """
     return parse_job(
         checks.read_bytes(path, "`paceline init` writes a job file to start from."), file=os.fspath(path)
@@ -63,9 +65,10 @@ def parse_job(text: str | bytes, file: str = "job.yaml") -> JobFile:
         file: name of the file, for positions.
 
     Raises:
-        problems.JobFileError: the text has errors; the exception holds all of them.
+        problems.DocumentError: the text has errors; the exception holds all of them.
     """
-    text = documents.decode(text, file)
-    document = documents.read(text, file)
-    section = checks.check(document, shapes.JobSection, "a job file", conversions.contradictions)
+    with problems.hinted(_HINT):
+        text = documents.decode(text, file)
+        document = documents.read(text, file)
+        section = checks.check(document, shapes.JobSection, "a job file", conversions.contradictions)
     return JobFile(conversions.job_spec(section, tuple(document.data["spec"]["roles"])), text, file, document)

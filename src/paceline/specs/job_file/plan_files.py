@@ -35,18 +35,19 @@ def load_plain(path: str | os.PathLike[str], hint: str) -> Any:
         errors.NotFound: there is no such file; the error has the hint.
         errors.InvalidInput: the file cannot be read.
     """
-    return plain_text(checks.read_bytes(path, hint), file=os.fspath(path))
+    with problems.hinted(hint):
+        return plain_text(checks.read_bytes(path, hint), file=os.fspath(path))
 
 
 def plain_text(text: str | bytes, file: str = "job.yaml") -> Any:
     """Return the data of a text (YAML or JSON) as plain values.
 
     Raises:
-        problems.JobFileError: the text cannot be read.
+        problems.DocumentError: the text cannot be read.
     """
     document = documents.read(documents.decode(text, file), file)
     if document.faults:
-        raise problems.JobFileError(document.faults)
+        raise problems.DocumentError(document.faults)
     return plain(document.data)
 
 

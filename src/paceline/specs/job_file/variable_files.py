@@ -13,6 +13,7 @@ from paceline.specs.job_file import checks, fields
 from paceline.specs.job_file.sections import Section
 from paceline.specs.yaml_text import documents, problems
 
+_HINT = "a training writes variables.json into its run's folder"
 _Size = Annotated[int, fields.whole(1, 10**12)]
 _Few = Annotated[int, fields.whole(0, 100)]
 _Amount = Annotated[float, fields.Leaf(fields.number(0, 1e18), {"type": "number", "minimum": 0})]
@@ -49,12 +50,12 @@ def load_variables(path: str | os.PathLike[str]) -> tuple[Variable, ...]:
 
     Raises:
         errors.NotFound: there is no such file.
-        errors.InvalidInput: the file cannot be read or is wrong; `problems.JobFileError` says where.
+        errors.InvalidInput: the file cannot be read or is wrong; `problems.DocumentError` says where.
     """
-    data = checks.read_bytes(path, "a training writes variables.json into its run's folder")
-    file = os.fspath(path)
-    document = documents.read(documents.decode(data, file), file)
-    section = checks.check(document, VariableFileSection, "a file of variables", _contradictions)
+    data, file = checks.read_bytes(path, _HINT), os.fspath(path)
+    with problems.hinted(_HINT):
+        document = documents.read(documents.decode(data, file), file)
+        section = checks.check(document, VariableFileSection, "a file of variables", _contradictions)
     return tuple(
         Variable(
             **{

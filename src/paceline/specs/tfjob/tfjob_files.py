@@ -27,7 +27,6 @@ from paceline.specs.yaml_text import documents, problems, streams
 from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 
 _HINT = "a TFJob starts with apiVersion: kubeflow.org/v1, kind: TFJob"
-_OF_JOB_FILES = problems.JobFileError(()).hint
 _RENDER_FIRST = "render it first (helm template CHART, kustomize build, jinja2), and convert what that prints"
 #: Kubeflow's versions before v1, and how to convert what is special in each.
 _OLD = {
@@ -71,7 +70,7 @@ class _Object:
 
     def refusal(
         self, path: str, message: str, hint: str | None = _HINT, *, is_key: bool = False
-    ) -> problems.JobFileError:
+    ) -> problems.DocumentError:
         """Return the error about the value at a path of this object."""
         known = {_written(each): each for each in self.document.places}
         at = _written((*self.above, path) if path else self.above)
@@ -80,7 +79,7 @@ class _Object:
         where = self.document.place(known[at], key=is_key)
         said = f"{problems.visible(path)}: {message}" if path else message
         problem = problems.at(self.document.file, self.document.lines, where, (), said)
-        return problems.JobFileError([problem], hint)
+        return problems.DocumentError([problem], hint)
 
 
 def convert(path: str | os.PathLike[str]) -> Conversion:
@@ -104,15 +103,12 @@ def convert_text(text: str | bytes, file: str) -> Conversion:
     try:
         source = documents.decode(text, file)
         return _converted(list(_objects(source, file)), file)
-    except problems.JobFileError as error:
+    except problems.DocumentError as error:
         if (tag := _template_tag(source, error)) is None:
-            # The hint of job files does not help here.
-            raise problems.JobFileError(
-                error.problems, None if error.hint == _OF_JOB_FILES else error.hint
-            ) from error
+            raise
         message = "this is a template, no manifest: what stands between braces is not filled in"
         lines = documents.split_lines(source)
-        raise problems.JobFileError([problems.at(file, lines, tag, (), message)], _RENDER_FIRST) from error
+        raise problems.DocumentError([problems.at(file, lines, tag, (), message)], _RENDER_FIRST) from error
 
 
 def _converted(manifests: Sequence[_Object], file: str) -> Conversion:
@@ -128,7 +124,7 @@ def _converted(manifests: Sequence[_Object], file: str) -> Conversion:
         for fault in manifest.document.faults
     ]
     if faults:
-        raise problems.JobFileError(dict.fromkeys(faults), None)
+        raise problems.DocumentError(dict.fromkeys(faults))
     data = config_map.data.get("data") if config_map is not None else None
     reading = tfjob_readings.TFJobReader(copy.deepcopy(tfjob.data), data if isinstance(data, dict) else {})
     try:
@@ -141,7 +137,7 @@ def _converted(manifests: Sequence[_Object], file: str) -> Conversion:
         raise tfjob.refusal("", f"this TFJob cannot be read: {damage}") from error
     try:
         job = files.parse_job(json.dumps(document, ensure_ascii=False), file=file)
-    except problems.JobFileError as error:
+    except problems.DocumentError as error:
         first = error.problems[0]
         raise tfjob.refusal(reading.source_of(first.path), first.message, None) from error
     spec = reading.placed(job.spec)
@@ -199,7 +195,7 @@ def _objects(text: str, file: str) -> Iterator[_Object]:
     """Yield the objects of all documents, including the items of lists.
 
     Raises:
-        JobFileError: a document is not YAML, or there are too many documents.
+        DocumentError: a document is not YAML, or there are too many documents.
     """
     text = streams.without_directives(text)
     lines = documents.split_lines(text)
@@ -254,7 +250,7 @@ def _written(path: Sequence[str | int]) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).lstrip(".")
 
 
-def _template_tag(source: str, error: problems.JobFileError) -> tuple[int, int] | None:
+def _template_tag(source: str, error: problems.DocumentError) -> tuple[int, int] | None:
     """Return line and column of the template tag that may be the reason why a file was rejected, or None."""
     failed = {problem.position.line for problem in error.problems}
     for number, line in enumerate(documents.split_lines(source), start=1):

@@ -117,7 +117,7 @@ def decode(text: str | bytes, file: str) -> str:
     """Return the text of a file after the checks that need no YAML parser.
 
     Raises:
-        problems.JobFileError: the file is not UTF-8, is too large, or has characters that YAML forbids.
+        problems.DocumentError: the file is not UTF-8, is too large, or has characters that YAML forbids.
     """
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     size = len(data)
@@ -156,7 +156,7 @@ def read(text: str, file: str, *, first_line: int = 1, lines: tuple[str, ...] | 
         lines: all lines of the file, if the text is only a part of it.
 
     Raises:
-        problems.JobFileError: the text is not YAML, or is beyond the limits.
+        problems.DocumentError: the text is not YAML, or is beyond the limits.
     """
     lines = split_lines(text) if lines is None else lines
     _, node = composed(Loader, text, file, first_line=first_line, lines=lines)
@@ -171,7 +171,7 @@ def composed(
     """Return the root node of the only document of a text, and the loader that made it (see `read`).
 
     Raises:
-        problems.JobFileError: the text is not YAML, or is beyond the limits.
+        problems.DocumentError: the text is not YAML, or is beyond the limits.
     """
     try:
         made = loader(text)
@@ -336,7 +336,7 @@ class _Builder:
     def _fault(self, path: Path, here: tuple[int, int], message: str) -> None:
         self.faults.append(problems.at(self._file, self._lines, here, path, message))
 
-    def _failure(self, path: Path, here: tuple[int, int], message: str) -> problems.JobFileError:
+    def _failure(self, path: Path, here: tuple[int, int], message: str) -> problems.DocumentError:
         return problems.failure(self._file, self._lines, here, message, path)
 
 
@@ -356,7 +356,7 @@ def scalar_of(node: yaml.ScalarNode) -> Scalar:
 
 def _syntax(
     file: str, lines: tuple[str, ...], error: yaml.MarkedYAMLError, first_line: int
-) -> problems.JobFileError:
+) -> problems.DocumentError:
     mark = error.problem_mark or error.context_mark
     line, column = (mark.line + first_line, mark.column + 1) if mark is not None else (first_line, 1)
     problem = str(error.problem or error.context or error)

@@ -1,14 +1,15 @@
-"""Errors in job files, shown in the style of compilers: place, field, reason, source line and caret.
+"""Errors in documents, shown in the style of compilers: place, field, reason, source line and caret.
 
 Text from the file is always escaped: otherwise, control and direction characters would reach the terminal.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from paceline import errors
 from paceline.model.explanations import findings
@@ -17,7 +18,6 @@ from paceline.model.explanations import findings
 MAX_SHOWN = 20
 
 _WIDTH = 96
-_HINT = "`paceline init` writes a job file with every field explained; docs/job-file.md lists them all."
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +41,29 @@ class Problem:
         return f"{text}\n{self.excerpt}" if self.excerpt else text
 
 
-class JobFileError(errors.InvalidInput):
-    """The job file cannot be read; ``problems`` holds everything that is wrong with it."""
+class DocumentError(errors.InvalidInput):
+    """A job file or another document is wrong; ``problems`` holds everything that is wrong with it."""
 
-    def __init__(self, problems: Iterable[Problem], hint: str | None = _HINT) -> None:
+    def __init__(self, problems: Iterable[Problem], hint: str | None = None) -> None:
         self.problems = tuple(problems)
         text = "\n".join(str(problem) for problem in self.problems[:MAX_SHOWN])
         rest = len(self.problems) - MAX_SHOWN
         super().__init__(f"{text}\nand {rest} more" if rest > 0 else text, hint)
 
-    def __reduce__(self) -> tuple[type[JobFileError], tuple[tuple[Problem, ...], str | None]]:
+    def __reduce__(self) -> tuple[type[DocumentError], tuple[tuple[Problem, ...], str | None]]:
         """Make the error picklable, so that it can be passed between processes."""
         return type(self), (self.problems, self.hint)
+
+
+@contextlib.contextmanager
+def hinted(hint: str) -> Iterator[None]:
+    """Give the hint for one kind of document to errors of documents that have none."""
+    try:
+        yield
+    except DocumentError as error:
+        if error.hint is not None:
+            raise
+        raise DocumentError(error.problems, hint) from error
 
 
 def at(
@@ -71,9 +82,9 @@ def failure(
     place: tuple[int, int],
     message: str,
     path: Sequence[str | int] = (),
-) -> JobFileError:
+) -> DocumentError:
     """Return the error for a file with a single problem, at which reading stopped."""
-    return JobFileError([at(file, lines, place, path, message)])
+    return DocumentError([at(file, lines, place, path, message)])
 
 
 def dotted(path: Sequence[str | int]) -> str:

@@ -178,7 +178,7 @@ def tree(text: str, file: str) -> Tree:
     """Return the tree of a text.
 
     Raises:
-        problems.JobFileError: the text is not YAML, or is beyond the limits.
+        problems.DocumentError: the text is not YAML, or is beyond the limits.
     """
     loader, root = documents.composed(_Loader, text, file, first_line=1, lines=documents.split_lines(text))
     shared = {key: name for key, name in loader.names.items() if name in loader.aliased}

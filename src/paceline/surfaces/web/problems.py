@@ -24,7 +24,7 @@ from paceline.errors import (
     WaitTimeout,
 )
 from paceline.model.explanations.findings import Finding
-from paceline.specs import JobFileError
+from paceline.specs import DocumentError
 from paceline.surfaces import documents
 
 MEDIA_TYPE = "application/problem+json"
@@ -140,7 +140,7 @@ def _of_ours(error: PacelineError) -> RequestRefused:
     if is_down:
         log.warning("%s", error.message)
     errors = findings = None
-    if isinstance(error, JobFileError):
+    if isinstance(error, DocumentError):
         errors = [
             {
                 "path": problem.path,
