@@ -27,7 +27,7 @@ def job(name: str = "clicks", *, workers: int = 2, **more: Any) -> JobSpec:
         RoleSpec(role=Role.WORKER, replicas=workers, restart=restart, cpu_cores=1.0),
     )
     defaults: dict[str, Any] = {"image": "clicks:1", "command": ("train",)}
-    return JobSpec(name=name, roles=roles, **{**defaults, **more})
+    return JobSpec(name=name, **{"roles": roles, **defaults, **more})
 
 
 class Scene:

@@ -95,7 +95,7 @@ class RoomRequests:
             ClusterError: the job's queue cannot be read.
         """
         uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
-        self._applicants.pop(uid, None)
+        before = self._applicants.pop(uid, None)
         if (resource.get("spec") or {}).get(custom_resources.SUSPEND):
             return
         if queue is not None:
@@ -106,11 +106,10 @@ class RoomRequests:
         if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
             self._give(uid, key, _ANYWHERE)
             return
-        verdict = self._verdicts.get(uid)
-        if verdict is not None and verdict.room is not None and verdict.room.keys() != {*spec.replicas()}:
-            del self._verdicts[uid]  # It was for the job as it was before.
         since = times.seconds(resource["metadata"]["creationTimestamp"])
         self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
+        if before != self._applicants[uid]:
+            self._verdicts[uid] = AdmissionVerdict(held=self.verdict(uid).held)
         self._has_waiting_jobs.set()
 
     def apply_for_more(
@@ -188,9 +187,13 @@ class RoomRequests:
         waiting, growing = self._waiting(), self._wishes()
         begun = [(self._with_room(job.uid, job.record), job.pods) for job in jobs]
         verdicts = await self._admissions.decide(waiting, begun, growing)
-        keys = {each.uid: each.key for each in waiting} | {each.uid: each.key for each in growing}
-        for uid, key in keys.items():
-            self._give(uid, key, verdicts[uid])
+        # A job that was edited during the decision is decided on anew.
+        decided: list[Applicant | Growing] = [
+            *(each for each in waiting if self._applicants.get(each.uid) == each),
+            *growing,
+        ]
+        for each in decided:
+            self._give(each.uid, each.key, verdicts[each.uid])
 
     def _with_room(self, uid: str, record: JobRecord) -> JobRecord:
         """Return the record of a job with the room that was found for it; the job may not use it yet."""
