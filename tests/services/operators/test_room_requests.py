@@ -17,6 +17,7 @@ from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
+from paceline.services.cluster import records
 from paceline.services.cluster.admissions import AdmissionVerdict
 from paceline.services.operators.operator_counters import OperatorCounters
 from paceline.services.operators.room_requests import RoomRequests
@@ -91,5 +92,23 @@ def test_a_job_that_is_edited_during_the_decision_is_decided_on_anew(edited: Job
         await rooms.apply_to_begin(KEY, RESOURCE, job())
         assert (await decided(rooms)).room is None
         assert cluster.meanwhile is None
+
+    asyncio.run(test())
+
+
+def test_room_for_workers_of_one_size_is_none_for_larger_workers() -> None:
+    async def test() -> None:
+        _, rooms = await opened()
+
+        def grow(spec: JobSpec) -> None:
+            rooms.apply_for_more(KEY, "1", records.new(spec), 3, [])
+
+        grow(job())
+        assert (await decided(rooms)).room
+        grow(job())
+        assert rooms.verdict("1").room, "nothing was changed"
+        grow(LARGER)
+        assert rooms.verdict("1").room is None
+        assert (await decided(rooms)).room is None
 
     asyncio.run(test())

@@ -32,6 +32,11 @@ class Applicant:
     since: float
 
     @property
+    def request(self) -> tuple[JobSpec, int]:
+        """What room is requested for: the job, and how many of its replicas have none."""
+        return self.spec, len(self.spec.replicas())
+
+    @property
     def namespace(self) -> str:
         """The namespace whose quotas apply."""
         return self.key[0]
@@ -52,6 +57,11 @@ class Growing:
     record: JobRecord
     pods: Sequence[Object]
     workers: int
+
+    @property
+    def request(self) -> tuple[JobSpec, int]:
+        """What room is requested for: the job, and how many of its replicas have none."""
+        return self.record.state.spec, len(self.new)
 
     @property
     def new(self) -> list[ReplicaId]:

@@ -108,8 +108,7 @@ class RoomRequests:
             return
         since = times.seconds(resource["metadata"]["creationTimestamp"])
         self._applicants[uid] = Applicant(uid=uid, key=key, spec=spec, since=since)
-        if before != self._applicants[uid]:
-            self._verdicts[uid] = AdmissionVerdict(held=self.verdict(uid).held)
+        self._drop_outdated_verdict(before, self._applicants[uid])
         self._has_waiting_jobs.set()
 
     def apply_for_more(
@@ -132,12 +131,15 @@ class RoomRequests:
         if not self._sees_nodes or record.state.spec.scheduling.fit is FitPolicy.OFF:
             self._give(uid, key, _ANYWHERE)
             return
-        wish = Growing(uid=uid, key=key, record=record, pods=[*pods], workers=workers)
-        room = self.verdict(uid).room
-        if room is not None and room.keys() != set(wish.new):
-            del self._verdicts[uid]  # it was for another request
-        self._growing[uid] = wish
+        before = self._growing.get(uid)
+        self._growing[uid] = Growing(uid=uid, key=key, record=record, pods=[*pods], workers=workers)
+        self._drop_outdated_verdict(before, self._growing[uid])
         self._has_waiting_jobs.set()
+
+    def _drop_outdated_verdict(self, before: Applicant | Growing | None, now: Applicant | Growing) -> None:
+        """Drop the verdict on a job whose request has changed; the reason for which it waits is shown on."""
+        if before is None or before.request != now.request:
+            self._verdicts[now.uid] = AdmissionVerdict(held=self.verdict(now.uid).held)
 
     def _give(self, uid: str, key: Key, verdict: AdmissionVerdict) -> None:
         """Give a job a verdict, and have the job looked at if that is a new one."""
@@ -188,12 +190,11 @@ class RoomRequests:
         begun = [(self._with_room(job.uid, job.record), job.pods) for job in jobs]
         verdicts = await self._admissions.decide(waiting, begun, growing)
         # A job that was edited during the decision is decided on anew.
-        decided: list[Applicant | Growing] = [
-            *(each for each in waiting if self._applicants.get(each.uid) == each),
-            *growing,
-        ]
+        decided: list[Applicant | Growing] = [*waiting, *growing]
         for each in decided:
-            self._give(each.uid, each.key, verdicts[each.uid])
+            now = self._applicants.get(each.uid) or self._growing.get(each.uid)
+            if now is not None and now.request == each.request:
+                self._give(each.uid, each.key, verdicts[each.uid])
 
     def _with_room(self, uid: str, record: JobRecord) -> JobRecord:
         """Return the record of a job with the room that was found for it; the job may not use it yet."""
