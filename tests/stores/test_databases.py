@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -62,6 +63,18 @@ def test_the_migrations_make_the_tables_of_this_program(engine):
 def test_the_newest_revision_is_the_one_that_opening_looks_for():
     history = script.ScriptDirectory.from_config(databases.alembic_config(None))
     assert history.get_heads() == [databases.HEAD]
+
+
+def test_the_schema_is_the_one_that_stores_have(tmp_path):
+    """A change of the tables is a migration of its own: stores out there were made by the ones before."""
+    url = f"sqlite:///{tmp_path}/paceline.db"
+    with stores.open_store(url) as store, store._database.reading() as connection:
+        made = connection.exec_driver_sql(
+            "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY name"
+        ).scalars()
+        lines = [" ".join(each.split()) for each in made]
+    golden = Path(__file__).parent / "golden" / f"schema-{databases.HEAD}.sql"
+    assert lines == golden.read_text().splitlines()
 
 
 def test_a_failed_migration_leaves_nothing_behind(engine, fresh_url):

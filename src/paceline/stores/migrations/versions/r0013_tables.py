@@ -1,11 +1,11 @@
-"""Create all tables. The eight earlier schemas were never released, and stores that have them are refused."""
+"""Create all tables. Earlier schemas were never released, and stores that have them are refused."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0009"
+revision = "0013"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -24,7 +24,9 @@ def upgrade() -> None:
             _make_blocks(name)
     _make_outcomes()
     _make_changes()
+    _make_probes()
     _make_studies_and_audits()
+    _make_sessions()
 
 
 def _key() -> sa.Column[int]:
@@ -158,6 +160,7 @@ def _make_measurements() -> None:
         sa.Column("input_wait_seconds", sa.Double),
         sa.Column("total_steps", sa.BigInteger),
         sa.Column("input_cpu_seconds", sa.Double),
+        sa.Column("all_reduce_seconds", sa.Double),
     )
     op.create_table(
         "evaluations",
@@ -245,6 +248,18 @@ def _make_changes() -> None:
     op.create_index("relays_by_run", "relays", ["run_id", "id"])
 
 
+def _make_probes() -> None:
+    op.create_table(
+        "probes",
+        _key(),
+        _owner("run"),
+        sa.Column("began_at", sa.Double, nullable=False),
+        sa.Column("data", sa.Text, nullable=False),
+        sa.UniqueConstraint("run_id", "began_at"),
+        sqlite_autoincrement=True,
+    )
+
+
 def _make_studies_and_audits() -> None:
     op.create_table(
         "studies",
@@ -262,7 +277,20 @@ def _make_studies_and_audits() -> None:
         sa.Column("action", sa.Text, nullable=False),
         sa.Column("job", sa.Text),
         sa.Column("namespace", sa.Text),
+        sa.Column("scope", sa.Text, nullable=False, server_default=""),
         sa.Column("detail", sa.Text, nullable=False),
         sqlite_autoincrement=True,
     )
     op.create_index("audits_by_job", "audits", ["job", "id"])
+
+
+def _make_sessions() -> None:
+    op.create_table(
+        "sessions",
+        sa.Column("name", sa.Text, primary_key=True),
+        sa.Column("who", sa.Text, nullable=False),
+        sa.Column("sealed", sa.LargeBinary, nullable=False),
+        sa.Column("began_at", sa.Double, nullable=False),
+        sa.Column("ends_at", sa.Double, nullable=False),
+    )
+    op.create_index("sessions_by_caller", "sessions", ["who", "began_at"])
