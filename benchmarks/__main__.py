@@ -7,6 +7,7 @@ cannot be run here, for want of a Kubernetes cluster.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -76,6 +77,7 @@ def main(name: str, quick: bool, json_path: Path | None, baseline: str | None, s
     if name == "figures":
         figures.write()
         return
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # What is installed has its bytecode.
     holds, missing = [], False
     for each in GROUPS.get(name, (name,)):
         try:

@@ -116,9 +116,7 @@ def _bytes(home: state_dirs.Home) -> int:
 
 def _why(home: state_dirs.Home) -> dict[str, float]:
     program = Path(sys.executable).parent / "paceline"
-    # What is installed has its bytecode.
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    environment["PACELINE_HOME"] = str(home.path)
+    environment = {**os.environ, "PACELINE_HOME": str(home.path)}
     start = time.perf_counter()
     with subprocess.Popen(
         [program, "why", large_jobs.NAME], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
