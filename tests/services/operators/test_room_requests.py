@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from support.kubelets import node
@@ -45,41 +45,51 @@ class EditedCluster(MemoryCluster):
         return found
 
 
-async def decided(rooms: RoomRequests) -> AdmissionVerdict:
-    task = asyncio.create_task(rooms.run(list))
-    async with asyncio.timeout(240):
-        while rooms.verdict("1") == AdmissionVerdict():
-            await asyncio.sleep(0.005)
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
-    return rooms.verdict("1")
+class Room(NamedTuple):
+    """Requests for room, and what is set when a job gets a new verdict."""
+
+    requests: RoomRequests
+    is_decided: asyncio.Event
+
+    @property
+    def verdict(self) -> AdmissionVerdict:
+        return self.requests.verdict("1")
+
+    async def decided(self) -> AdmissionVerdict:
+        self.is_decided.clear()
+        task = asyncio.create_task(self.requests.run(list))
+        async with asyncio.timeout(240):
+            await self.is_decided.wait()
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        return self.verdict
 
 
-async def opened() -> tuple[EditedCluster, RoomRequests]:
-    cluster = EditedCluster()
+async def opened() -> tuple[EditedCluster, Room]:
+    cluster, is_decided = EditedCluster(), asyncio.Event()
     await cluster.create(kinds.NODES, node("n0", cpu="4"))
-    rooms = RoomRequests(
+    requests = RoomRequests(
         cluster,
         clock=lambda: 1.8e9,
         sees_nodes=True,
         counters=OperatorCounters(),
-        look_again=lambda key: None,
+        look_again=lambda key: is_decided.set(),
     )
-    return cluster, rooms
+    return cluster, Room(requests, is_decided)
 
 
 @pytest.mark.parametrize("edited", [LARGER, ELSEWHERE], ids=["larger", "on other nodes"])
 def test_room_for_a_job_as_it_was_is_no_room_for_the_edited_job(edited: JobSpec) -> None:
     async def test() -> None:
-        _, rooms = await opened()
-        await rooms.apply_to_begin(KEY, RESOURCE, job())
-        assert (await decided(rooms)).room
-        await rooms.apply_to_begin(KEY, RESOURCE, job())
-        assert rooms.verdict("1").room, "nothing was edited"
-        await rooms.apply_to_begin(KEY, RESOURCE, edited)
-        assert rooms.verdict("1").room is None
-        assert (await decided(rooms)).room is None
+        _, room = await opened()
+        await room.requests.apply_to_begin(KEY, RESOURCE, job())
+        assert (await room.decided()).room
+        await room.requests.apply_to_begin(KEY, RESOURCE, job())
+        assert room.verdict.room, "nothing was edited"
+        await room.requests.apply_to_begin(KEY, RESOURCE, edited)
+        assert room.verdict.room is None
+        assert (await room.decided()).room is None
 
     asyncio.run(test())
 
@@ -87,10 +97,10 @@ def test_room_for_a_job_as_it_was_is_no_room_for_the_edited_job(edited: JobSpec)
 @pytest.mark.parametrize("edited", [LARGER, ELSEWHERE], ids=["larger", "on other nodes"])
 def test_a_job_that_is_edited_during_the_decision_is_decided_on_anew(edited: JobSpec) -> None:
     async def test() -> None:
-        cluster, rooms = await opened()
-        cluster.meanwhile = lambda: rooms.apply_to_begin(KEY, RESOURCE, edited)
-        await rooms.apply_to_begin(KEY, RESOURCE, job())
-        assert (await decided(rooms)).room is None
+        cluster, room = await opened()
+        cluster.meanwhile = lambda: room.requests.apply_to_begin(KEY, RESOURCE, edited)
+        await room.requests.apply_to_begin(KEY, RESOURCE, job())
+        assert (await room.decided()).room is None
         assert cluster.meanwhile is None
 
     asyncio.run(test())
@@ -98,17 +108,17 @@ def test_a_job_that_is_edited_during_the_decision_is_decided_on_anew(edited: Job
 
 def test_room_for_workers_of_one_size_is_none_for_larger_workers() -> None:
     async def test() -> None:
-        _, rooms = await opened()
+        _, room = await opened()
 
         def grow(spec: JobSpec) -> None:
-            rooms.apply_for_more(KEY, "1", records.new(spec), 3, [])
+            room.requests.apply_for_more(KEY, "1", records.new(spec), 3, [])
 
         grow(job())
-        assert (await decided(rooms)).room
+        assert (await room.decided()).room
         grow(job())
-        assert rooms.verdict("1").room, "nothing was changed"
+        assert room.verdict.room, "nothing was changed"
         grow(LARGER)
-        assert rooms.verdict("1").room is None
-        assert (await decided(rooms)).room is None
+        assert room.verdict.room is None
+        assert (await room.decided()).room is None
 
     asyncio.run(test())

@@ -119,8 +119,16 @@ def forecast(model: SpeedModel, changes: Sequence[FieldChange]) -> Forecast:
     Raises:
         InvalidInput: a change is wrong, or the model does not know its effect.
     """
-    after = specs.parse_job(edits.edited(model.job.text, changes)).spec
-    return forecast_of(model, layout(model, after))
+    return forecast_of(model, layout_after(model, changes))
+
+
+def layout_after(model: SpeedModel, changes: Sequence[FieldChange]) -> ModelLayout:
+    """Return the layout of a job with changes of its job file.
+
+    Raises:
+        InvalidInput: a change is wrong, or the model does not know its effect.
+    """
+    return layout(model, specs.parse_job(edits.edited(model.job.text, changes)).spec)
 
 
 def forecast_of(model: SpeedModel, layout: ModelLayout) -> Forecast:

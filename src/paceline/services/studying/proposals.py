@@ -77,14 +77,14 @@ def _of_causes(case: Case, model: SpeedModel | None) -> Iterator[Proposal]:
     for cause in diagnoses.slowing(case):
         if not cause.changes:
             continue
-        told = None if model is None else _forecast(model, cause.changes)
+        predicted = None if model is None else _forecast(model, cause.changes)
         code = catalogues.topic(cause.name).code
         yield Proposal(
             name=cause.name,
             what=cause.what,
             changes=cause.changes,
-            gain=cause.gain if told is None else Gain(low=told.low, high=told.high),
-            basis=f"{code}, from {'what was measured of the job as it is' if told is None else _MODEL}",
+            gain=cause.gain if predicted is None else Gain(low=predicted.low, high=predicted.high),
+            basis=f"{code}, from {'what was measured of the job as it is' if predicted is None else _MODEL}",
             risk=cause.risk,
         )
 
@@ -92,7 +92,7 @@ def _of_causes(case: Case, model: SpeedModel | None) -> Iterator[Proposal]:
 def _forecast(model: SpeedModel, changes: Sequence[FieldChange]) -> Forecast | None:
     """Return the forecast of a job with changes; None: the model does not know their effect."""
     try:
-        layout = predictions.layout(model, specs.parse_job(edits.edited(model.job.text, changes)).spec)
+        layout = predictions.layout_after(model, changes)
     except (InvalidInput, EngineError):  # It has a change without a term in the model, or cannot be placed.
         return None
     return None if layout == model.measured.layout else predictions.forecast_of(model, layout)
@@ -123,8 +123,8 @@ def _switches(
         if model is None or layout is None:
             yield each
             continue
-        told = predictions.forecast_of(model, layout)
-        yield moves.foretold(each, told.low, told.high)
+        predicted = predictions.forecast_of(model, layout)
+        yield moves.foretold(each, predicted.low, predicted.high)
 
 
 def _cures(case: Case, proposed: Sequence[Proposal], model: SpeedModel | None) -> Iterator[Proposal]:
@@ -136,10 +136,10 @@ def _cures(case: Case, proposed: Sequence[Proposal], model: SpeedModel | None) -
 
 def _foretold(proposal: Proposal, model: SpeedModel) -> Proposal:
     """Return a cure with the gain that the model of the job predicts, if the model knows its effect."""
-    told = _forecast(model, proposal.changes)
-    if told is None:
+    predicted = _forecast(model, proposal.changes)
+    if predicted is None:
         return proposal
-    gain = Gain(low=min(1.0, told.low), high=told.high)
+    gain = Gain(low=min(1.0, predicted.low), high=predicted.high)
     return dataclasses.replace(proposal, gain=gain, basis=f"{_MODEL}; not what the cure itself costs")
 
 
@@ -192,13 +192,13 @@ def _has_room(plan: Plan, spec: JobSpec) -> bool:
 
 def _proposal(model: SpeedModel, now: JobShape, found: Rated, objective: Objective) -> Proposal:
     wanted = found.candidate
-    told = predictions.forecast_of(model, wanted.layout)
+    predicted = predictions.forecast_of(model, wanted.layout)
     times = objective.score(1.0, wanted.cores) / objective.score(1.0, model.job.spec.asked_cores)
     return Proposal(
         name=_LAYOUT,
-        what=f"Have {shapes.words(now, wanted.shape)}; then {told.then.binds or NOTHING_BINDS} binds.",
+        what=f"Have {shapes.words(now, wanted.shape)}; then {predicted.then.binds or NOTHING_BINDS} binds.",
         changes=shapes.changes(model.job.spec, wanted.shape),
-        gain=Gain(low=told.low * times, high=told.high * times),
+        gain=Gain(low=predicted.low * times, high=predicted.high * times),
         basis=_MODEL,
         risk=" ".join(_risks(now, wanted.shape)),
     )
