@@ -329,6 +329,25 @@ def test_a_job_that_waits_for_room_begins_when_it_is_not_to_wait_any_more() -> N
     run(test)
 
 
+def test_a_job_that_is_edited_when_room_was_found_waits_for_room_for_what_it_is_now() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="4")) as it:
+            requests, edits = it.operator._room_requests, []  # type: ignore[union-attr]
+            look_again = requests._look_again
+
+            def edit_first(key: tuple[str, str]) -> None:
+                """Let the edit be what the job is looked at for."""
+                requests._look_again = look_again
+                edits.append(asyncio.create_task(it.edit("clicks", roles={"worker": {"cpu": "9"}})))
+
+            requests._look_again = edit_first
+            await it.submit(job())
+            await it.until(lambda: edits and "more" in it.status().get("message", ""))
+            assert it.pods() == []
+
+    run(test)
+
+
 @pytest.mark.parametrize("namespaces", [None, ["default"]], ids=["of all namespaces", "of one"])
 def test_a_job_whose_queue_is_missing_begins_without_one(namespaces: list[str] | None) -> None:
     async def test() -> None:

@@ -12,6 +12,7 @@ from support.kubelets import node
 from support.memory_clusters import MemoryCluster
 from support.operator_scenes import job
 
+from paceline.control import events
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
@@ -19,6 +20,7 @@ from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 from paceline.services.cluster import records
 from paceline.services.cluster.admissions import AdmissionVerdict
+from paceline.services.operators import reconcilers
 from paceline.services.operators.operator_counters import OperatorCounters
 from paceline.services.operators.room_requests import RoomRequests
 
@@ -122,3 +124,14 @@ def test_room_for_workers_of_one_size_is_none_for_larger_workers() -> None:
         assert (await room.decided()).room is None
 
     asyncio.run(test())
+
+
+@pytest.mark.parametrize("edited", [LARGER, ELSEWHERE], ids=["larger", "on other nodes"])
+@pytest.mark.parametrize("verdict", [{"room": {}}, {"refused": "it never fits"}], ids=["room", "refused"])
+def test_a_look_takes_no_verdict_on_the_job_as_it_was(edited: JobSpec, verdict: dict[str, Any]) -> None:
+    def found(wanted: JobSpec) -> list[events.Event]:
+        view = reconcilers.JobView(resource=RESOURCE, pods=[], applied_for=job(), **verdict)
+        return reconcilers._requested(records.new(wanted), wanted, view, [])[1]
+
+    assert found(job())
+    assert found(edited) == []

@@ -207,6 +207,7 @@ class Operator:
             pods=list(self._pods_of[uid].values()),
             silent=self._silent,
             room=verdict.room,
+            applied_for=self._room_requests.applied_for(uid),
             refused=verdict.refused,
             note=verdict.held or self._troubles.get(key, ""),
         )

@@ -50,6 +50,7 @@ class JobView:
         silent: by node, since when the node has not answered.
         room: the nodes for its replicas, or for the workers that it is to get; None: there is no room yet;
             empty: the scheduler chooses.
+        applied_for: the job for which room to begin was requested; None: it does not wait for room.
         refused: why it may never begin.
         note: what keeps it from running, for people.
     """
@@ -58,6 +59,7 @@ class JobView:
     pods: Sequence[Object]
     silent: Mapping[str, float] = dataclasses.field(default_factory=dict)
     room: Mapping[ReplicaId, str] | None = None
+    applied_for: JobSpec | None = None
     refused: str = ""
     note: str = ""
 
@@ -385,9 +387,11 @@ def _requested(
     record = _rebased(record, wanted, seen)
     if again:
         return record, [events.ResumeRequested()]
+    if view.applied_for not in (None, wanted):  # The verdict is on the job as it was.
+        return record, []
     if view.refused:
         return record, [events.EngineFailed(reason=view.refused)]
-    if view.room is None or (view.room and view.room.keys() != {*wanted.replicas()}):
+    if view.room is None:
         return record, []
     return dataclasses.replace(record, places=view.room), [events.Begin()]
 

@@ -80,6 +80,11 @@ class RoomRequests:
         """Return the latest verdict on a job."""
         return self._verdicts.get(uid, AdmissionVerdict())
 
+    def applied_for(self, uid: str) -> JobSpec | None:
+        """Return the job for which room to begin was last requested; None: it does not wait for room."""
+        applicant = self._applicants.get(uid)
+        return None if applicant is None else applicant.spec
+
     def keep_only(self, uids: Collection[str]) -> None:
         """Forget all other jobs."""
         for known in (self._applicants, self._growing, self._verdicts):
@@ -97,6 +102,7 @@ class RoomRequests:
         uid, queue = resource["metadata"]["uid"], spec.scheduling.queue
         before = self._applicants.pop(uid, None)
         if (resource.get("spec") or {}).get(custom_resources.SUSPEND):
+            self._verdicts.pop(uid, None)
             return
         if queue is not None:
             known = await system_of(self._cluster, queue, key[0])
