@@ -16,7 +16,7 @@ from benchmarks import large_jobs
 from paceline.control import states
 from paceline.model.explanations.causes import Explanation
 from paceline.model.explanations.conclusions import Conclusion
-from paceline.model.explanations.job_summaries import Digest
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
@@ -46,13 +46,13 @@ def fill(home: state_dirs.Home, jobs: int) -> None:
             state = states.initial(spec)
             store.create_run(made, state)
             store.save_state(spec.name, dataclasses.replace(state, phase=JobPhase.SUCCEEDED), at=at + 500)
-            digest = Digest(
+            summary = DiagnosisSummary(
                 at=at + 600, examples_per_second=1000.0 + number, trend=tuple(map(float, range(20))),
                 progress=1.0, imbalance=1.0 + number % 7, code="PS101",
                 codes=("PS101",), finding="Every PS is at its CPU limit.",
             )  # fmt: skip
             found = Explanation(job=spec.name, summary="it has succeeded")
-            store.conclude(spec.name, Conclusion(at=at + 600, version="0", explanation=found), digest)
+            store.conclude(spec.name, Conclusion(at=at + 600, version="0", explanation=found), summary)
 
 
 @contextlib.contextmanager

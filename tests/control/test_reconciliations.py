@@ -30,12 +30,12 @@ def running() -> ReconcileProgress:
     progress, _ = reconciliations.reconcile(
         ReconcileProgress(state=states.initial(job())), (), 0.0, [events.Begin()]
     )
-    progress, _ = reconciliations.reconcile(progress, [sight(PS), sight(WORKER)], 1.0)
+    progress, _ = reconciliations.reconcile(progress, [pod_state(PS), pod_state(WORKER)], 1.0)
     assert progress.state.phase is JobPhase.RUNNING
     return progress
 
 
-def sight(replica: ReplicaId, stage: Stage = Stage.RUNNING, attempt: int = 1, **more: object) -> PodState:
+def pod_state(replica: ReplicaId, stage: Stage = Stage.RUNNING, attempt: int = 1, **more: object) -> PodState:
     return PodState(replica=replica, attempt=attempt, stage=stage, **more)
 
 
@@ -47,41 +47,41 @@ def test_what_is_missing_is_launched_until_it_is_there() -> None:
     progress = ReconcileProgress(state=states.initial(job()))
     progress, wanted = reconciliations.reconcile(progress, (), 0.0, [events.Begin()])
     assert wanted == [launch(PS), launch(WORKER)]
-    progress, wanted = reconciliations.reconcile(progress, [sight(PS, Stage.COMING)], 0.0)
+    progress, wanted = reconciliations.reconcile(progress, [pod_state(PS, Stage.COMING)], 0.0)
     assert wanted == [launch(WORKER)], "the one who should have launched it was killed"
 
 
 def test_what_a_user_removed_is_lost_and_comes_back() -> None:
-    progress, wanted = reconciliations.reconcile(running(), [sight(PS)], 10.0)
+    progress, wanted = reconciliations.reconcile(running(), [pod_state(PS)], 10.0)
     assert progress.state.replica(WORKER).exit.kind is ExitKind.LOST
     assert (wanted, progress.next_due) == ([], 11.0)
-    progress, wanted = reconciliations.reconcile(progress, [sight(PS)], 11.0)
+    progress, wanted = reconciliations.reconcile(progress, [pod_state(PS)], 11.0)
     assert wanted == [launch(WORKER, 2)]
     assert progress.timers == {}
 
 
 def test_an_older_attempt_ends_before_the_next_one_begins() -> None:
     """An attempt may be taken for lost with its node and turn up again."""
-    lost = sight(WORKER, Stage.ENDED, reason=ExitReason(kind=ExitKind.LOST))
-    progress, _ = reconciliations.reconcile(running(), [sight(PS), lost], 10.0)
-    progress, wanted = reconciliations.reconcile(progress, [sight(PS), sight(WORKER)], 20.0)
+    lost = pod_state(WORKER, Stage.ENDED, reason=ExitReason(kind=ExitKind.LOST))
+    progress, _ = reconciliations.reconcile(running(), [pod_state(PS), lost], 10.0)
+    progress, wanted = reconciliations.reconcile(progress, [pod_state(PS), pod_state(WORKER)], 20.0)
     assert wanted == [commands.Kill(replica=WORKER, attempt=1)]
-    _, wanted = reconciliations.reconcile(progress, [sight(PS), lost], 20.0)
+    _, wanted = reconciliations.reconcile(progress, [pod_state(PS), lost], 20.0)
     assert wanted == [launch(WORKER, 2)]
 
 
 def test_who_does_not_leave_is_killed() -> None:
-    both = [sight(PS), sight(WORKER)]
+    both = [pod_state(PS), pod_state(WORKER)]
     progress, wanted = reconciliations.reconcile(running(), both, 10.0, [events.StopRequested()])
     assert wanted == [commands.Terminate(replica=WORKER, attempt=1)]
-    leaving = [sight(PS), sight(WORKER, is_leaving=True)]
+    leaving = [pod_state(PS), pod_state(WORKER, is_leaving=True)]
     progress, wanted = reconciliations.reconcile(progress, leaving, 11.0)
     assert wanted == []
     progress, wanted = reconciliations.reconcile(progress, leaving, progress.next_due)
     assert wanted == [commands.Kill(replica=WORKER, attempt=1)]
-    progress, wanted = reconciliations.reconcile(progress, [sight(PS)], 50.0)
+    progress, wanted = reconciliations.reconcile(progress, [pod_state(PS)], 50.0)
     assert wanted == [commands.Terminate(replica=PS, attempt=1)]
-    leaving = [sight(PS, is_leaving=True)]
+    leaving = [pod_state(PS, is_leaving=True)]
     assert reconciliations.reconcile(progress, leaving, 84.0)[1] == [], "its own grace has begun at 50 s"
     progress, wanted = reconciliations.reconcile(progress, leaving, 85.0)
     assert wanted == [commands.Kill(replica=PS, attempt=1)]
@@ -93,9 +93,9 @@ def test_who_does_not_leave_is_killed() -> None:
 
 
 def test_an_operator_that_was_replaced_asks_the_ps_itself_once_the_trainers_have_ended() -> None:
-    both = [sight(PS), sight(WORKER)]
+    both = [pod_state(PS), pod_state(WORKER)]
     progress, _ = reconciliations.reconcile(running(), both, 10.0, [events.StopRequested()])
-    gone = [sight(PS), sight(WORKER, Stage.ENDED, reason=FAILED)]
+    gone = [pod_state(PS), pod_state(WORKER, Stage.ENDED, reason=FAILED)]
     progress, unheard = reconciliations.reconcile(progress, gone, 12.0)
     assert unheard == [commands.Terminate(replica=PS, attempt=1)]
     assert reconciliations.reconcile(progress, gone, 13.0)[1] == unheard
@@ -105,12 +105,12 @@ def test_a_ps_that_is_not_there_yet_when_its_job_is_stopped_is_not_launched() ->
     progress, _ = reconciliations.reconcile(
         ReconcileProgress(state=states.initial(job())), (), 0.0, [events.Begin()]
     )
-    only_worker = [sight(WORKER, Stage.COMING)]
+    only_worker = [pod_state(WORKER, Stage.COMING)]
     progress, wanted = reconciliations.reconcile(progress, only_worker, 1.0, [events.StopRequested()])
     assert wanted == [commands.Terminate(replica=WORKER, attempt=1)]
-    progress, wanted = reconciliations.reconcile(progress, [sight(WORKER, is_leaving=True)], 2.0)
+    progress, wanted = reconciliations.reconcile(progress, [pod_state(WORKER, is_leaving=True)], 2.0)
     assert (wanted, progress.state.replica(PS).exit.kind) == ([], ExitKind.LAUNCH_FAILED)
-    late = [sight(PS, Stage.COMING)]
+    late = [pod_state(PS, Stage.COMING)]
     progress, wanted = reconciliations.reconcile(progress, late, 3.0)
     assert wanted == [commands.Kill(replica=PS, attempt=1)], "it was on its way all the same"
     progress, _ = reconciliations.reconcile(progress, (), 4.0)
@@ -137,7 +137,7 @@ class World(RuleBasedStateMachine):
         match command:
             case commands.Launch():
                 assert not any(self.lives(each) for each in self.cluster if each[0] == key[0]), "two at once"
-                self.cluster[key] = sight(key[0], Stage.COMING, key[1])
+                self.cluster[key] = pod_state(key[0], Stage.COMING, key[1])
             case commands.Terminate():
                 if key[0].role is Role.PS:
                     left = [each for each in self.cluster if each[0].role is not Role.PS and self.lives(each)]
@@ -151,7 +151,7 @@ class World(RuleBasedStateMachine):
 
     def change(self, key: tuple[ReplicaId, int], **fields: object) -> None:
         old = self.cluster[key]
-        self.cluster[key] = sight(
+        self.cluster[key] = pod_state(
             old.replica, attempt=old.attempt, **{"stage": old.stage, "is_leaving": old.is_leaving, **fields}
         )
 

@@ -309,7 +309,7 @@ def test_a_change_that_makes_a_job_slower_is_tried_out_and_undone(
         done = changer.change("changed", proposal)
         assert not done.judgement.kept, done
         assert 0.0 < done.judgement.times < 0.8
-        asked, undone = jobs.relays("changed")
+        asked, undone = jobs.spec_changes("changed")
         assert "batch_size: 16\n" in asked.source
         assert (undone.source, undone.before) == (asked.before, asked.source)
         assert None not in (asked.done_at, undone.done_at)

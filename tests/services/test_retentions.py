@@ -15,8 +15,8 @@ from paceline.model.jobs.runs import LOCAL, Detail
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services import retentions
 from paceline.services.local import jobs
-from paceline.services.observing import job_summaries
-from paceline.services.observing.job_summaries import Keeper, Watched
+from paceline.services.observing import diagnosis_summaries
+from paceline.services.observing.diagnosis_summaries import Keeper, Watched
 from paceline.services.observing.look_cache import LookCache
 
 ENDED = 1e9 + 11
@@ -53,15 +53,15 @@ def test_it_is_said_first_and_then_done(old: jobs.Jobs) -> None:
 
 
 def test_the_summary_and_the_end(old: jobs.Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
-    why = job_summaries.conclude(old, "old")
+    why = diagnosis_summaries.conclude(old, "old")
     assert why is None
-    found, digest = old.recording("old").conclusion, old.store.digest("old")
+    found, summary = old.recording("old").conclusion, old.store.diagnosis("old")
     assert found is not None
     later = dataclasses.replace(old, clock=lambda: ENDED + 181 * DAY_SECONDS)
     assert [each.detail for each in later.age()] == [Detail.SUMMARY]
     assert later.store.samples("old") == []
     assert later.recording("old").conclusion == found
-    assert later.store.digest("old") == digest
+    assert later.store.diagnosis("old") == summary
     assert files(later.home.folder("old").path) == {"logs/ps-0.1.log"}
     monkeypatch.setenv(retentions.RUNS, "200d")
     last = dataclasses.replace(old, clock=lambda: ENDED + 201 * DAY_SECONDS)

@@ -18,8 +18,8 @@ from paceline.model.explanations.causes import (
     Outlook,
 )
 from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.explanations.findings import Severity
-from paceline.model.explanations.job_summaries import Digest
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
 
@@ -64,28 +64,28 @@ def test_what_is_concluded_stays(ended):
     assert ended.unconcluded(ended_before=10.0, engine="kubernetes") == []
     assert ended.unconcluded(ended_before=10.0, engine="local", limit=3) == ["demo"]
     assert ended.conclusion("demo") is None
-    assert ended.conclude("demo", LAST, Digest(at=20.0, codes=("PS101",)))
+    assert ended.conclude("demo", LAST, DiagnosisSummary(at=20.0, codes=("PS101",)))
     assert ended.conclusion("demo") == LAST
-    assert ended.digest("demo").codes == ("PS101",)
+    assert ended.diagnosis("demo").codes == ("PS101",)
     other = dataclasses.replace(LAST, version="0.2")
-    assert not ended.conclude("demo", other, Digest(at=30.0))
+    assert not ended.conclude("demo", other, DiagnosisSummary(at=30.0))
     assert ended.conclusion("demo") == LAST
     assert ended.unconcluded(ended_before=10.0) == []
 
 
 def test_a_run_that_goes_on_again_is_not_concluded(ended):
-    ended.conclude("demo", LAST, Digest(at=20.0))
+    ended.conclude("demo", LAST, DiagnosisSummary(at=20.0))
     state = ended.load_state("demo")
     ended.save_state("demo", dataclasses.replace(state, phase=JobPhase.PENDING), at=30.0)
     assert ended.conclusion("demo") is None
-    assert not ended.conclude("demo", LAST, Digest(at=20.0))
+    assert not ended.conclude("demo", LAST, DiagnosisSummary(at=20.0))
     assert ended.unconcluded(ended_before=100.0) == []
 
 
 def test_it_goes_with_its_run(ended):
-    ended.conclude("demo", LAST, Digest(at=20.0))
+    ended.conclude("demo", LAST, DiagnosisSummary(at=20.0))
     ended.delete_run("demo")
     with pytest.raises(NotFound):
         ended.conclusion("demo")
     with pytest.raises(NotFound):
-        ended.conclude("demo", LAST, Digest(at=20.0))
+        ended.conclude("demo", LAST, DiagnosisSummary(at=20.0))

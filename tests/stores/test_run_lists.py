@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.examples import SHARED_FIXTURES, examples
 
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.explanations.findings import Severity
-from paceline.model.explanations.job_summaries import Digest
 from paceline.model.jobs.run_queries import Cursor, Order, RunQuery, page
 from paceline.model.jobs.selectors import parse
 from paceline.model.jobs.statuses import JobPhase
@@ -49,18 +49,20 @@ def listed(store, make_run):
         store.create_run(dataclasses.replace(run, spec=spec), state)
         store.save_state(name, dataclasses.replace(state, phase=phase, spec=spec), at=float(number // 5))
         if number % 3:
-            digest = Digest(
+            summary = DiagnosisSummary(
                 at=1.0, examples_per_second=float(number // 4), trend=(1.0, None),
                 codes=("PS101", "NET1")[: number % 3], finding="ps-0 is busy" if number % 2 else None,
             )  # fmt: skip
-            store.save_digest(name, digest)
+            store.save_diagnosis(name, summary)
     return store
 
 
 @settings(max_examples=examples(150), suppress_health_check=SHARED_FIXTURES)
 @given(query=queries)
 def test_a_page_is_what_the_model_says(listed, query):
-    everything = [dataclasses.replace(run, digest=listed.digest(run.name)) for run in listed.list_runs()]
+    everything = [
+        dataclasses.replace(run, diagnosis=listed.diagnosis(run.name)) for run in listed.list_runs()
+    ]
     after: Cursor | None = None
     for _ in range(15):
         wanted = dataclasses.replace(query, after=after)
@@ -77,14 +79,14 @@ def test_a_page_is_of_one_engine(listed):
     assert listed.run_page(RunQuery(), engine="kubernetes").total == 0
 
 
-def test_the_last_digest_counts(filled):
-    assert filled.digest("demo") is None
-    filled.save_digest("demo", Digest(at=1.0, progress=0.5))
-    last = Digest(
+def test_the_last_diagnosis_counts(filled):
+    assert filled.diagnosis("demo") is None
+    filled.save_diagnosis("demo", DiagnosisSummary(at=1.0, progress=0.5))
+    last = DiagnosisSummary(
         at=2.0, examples_per_second=10.5, trend=(1.0, None, 2.5), progress=0.5, eta_seconds=60.0,
         imbalance=2.5, code="PS001", severity=Severity.ERROR, finding="ps-0 is full", used_cores=3.5,
         auc=0.75, log_loss=float("inf"), codes=("PS001", "NET002"),
     )  # fmt: skip
-    filled.save_digest("demo", last)
-    assert filled.digest("demo") == last
-    assert filled.run_page(RunQuery()).runs[0].digest == last
+    filled.save_diagnosis("demo", last)
+    assert filled.diagnosis("demo") == last
+    assert filled.run_page(RunQuery()).runs[0].diagnosis == last

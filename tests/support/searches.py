@@ -8,13 +8,13 @@ from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import (
-    FinalPair,
     Judgement,
     Loss,
     Objective,
     Quality,
     Trial,
     TrialOutcome,
+    TrialPair,
     Tuning,
 )
 
@@ -72,7 +72,7 @@ ENDED = Tuning(
         ),
     ),
     ended="all trials are made",
-    pairs=(FinalPair(before=outcome(1_500.0), after=outcome(12_300.0)),),
+    pairs=(TrialPair(before=outcome(1_500.0), after=outcome(12_300.0)),),
     quality=Quality(examples=45_000, auc_before=0.7012, auc_after=0.7010),
 )  # fmt: skip
 

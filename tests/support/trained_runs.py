@@ -8,8 +8,8 @@ import sqlalchemy as sa
 
 from paceline.model.explanations.causes import Explanation
 from paceline.model.explanations.conclusions import Conclusion
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.explanations.findings import Severity
-from paceline.model.explanations.job_summaries import Digest
 from paceline.services.local import state_dirs
 from paceline.stores import open_store, tables
 from support import filled_homes
@@ -37,7 +37,7 @@ def fill(home: state_dirs.Home, *, runs: int = 12, worse: int = 10) -> str:
                 mine = sa.update(tables.runs).where(tables.runs.c.name == job)
                 connection.execute(mine.values(source=FILE.encode()))
             speed = 9000.0 + 150 * (number % 3) - (4000.0 if number == worse else 0.0)
-            digest = Digest(
+            summary = DiagnosisSummary(
                 at=1e9, examples_per_second=speed if number else None, used_cores=3.6 if number else None,
                 auc=0.78 + 0.0003 * (number % 4) if number else None, trend=(),
                 code="PS101" if number == worse else None,
@@ -45,6 +45,6 @@ def fill(home: state_dirs.Home, *, runs: int = 12, worse: int = 10) -> str:
                 finding="every PS is at its CPU limit" if number == worse else None,
             )  # fmt: skip
             found = Explanation(job=job, summary="it has ended")
-            store.conclude(job, Conclusion(at=1e9, version="0", explanation=found), digest)
+            store.conclude(job, Conclusion(at=1e9, version="0", explanation=found), summary)
             (name,) = {each.model for each in store.list_runs() if each.name == run.name}
     return name

@@ -306,9 +306,9 @@ def test_what_was_found_first_is_kept(paceline: Paceline, home: Home) -> None:
         paceline("why", "live")
         paceline("why", "done")
         assert store.conclusion("live") is None
-        kept, digest = store.conclusion("done"), store.digest("done")
+        kept, summary = store.conclusion("done"), store.diagnosis("done")
     assert kept is not None
-    assert digest is not None
+    assert summary is not None
     assert [cause.what for cause in kept.explanation.causes] == [each["what"] for each in first["causes"]]
-    assert digest.codes[0] == first["causes"][0]["code"]
-    assert paceline("list", "--search", digest.codes[0], "-o", "name").stdout == "done\n"
+    assert summary.codes[0] == first["causes"][0]["code"]
+    assert paceline("list", "--search", summary.codes[0], "-o", "name").stdout == "done\n"

@@ -7,12 +7,12 @@ import dataclasses
 import pytest
 
 from paceline.model.studies.tunings import (
-    FinalPair,
     Judgement,
     Objective,
     Quality,
     Trial,
     TrialOutcome,
+    TrialPair,
     Tuning,
 )
 from paceline.tuning import estimates
@@ -37,7 +37,7 @@ def test_runs_of_trials_and_of_the_proof() -> None:
     assert estimates.runs(some, pairs=2) == RunCount(done=2, most=10)
     ended = dataclasses.replace(some, ended="nothing is left")
     assert estimates.runs(ended, pairs=2) == RunCount(done=2, most=8)
-    proven = dataclasses.replace(ended, pairs=(FinalPair(before=FAST, after=FAST),))
+    proven = dataclasses.replace(ended, pairs=(TrialPair(before=FAST, after=FAST),))
     assert estimates.runs(proven, pairs=1) == RunCount(done=4, most=6)
     whole = dataclasses.replace(proven, quality=Quality(examples=1, auc_before=None, auc_after=None))
     assert estimates.runs(whole, pairs=1) == RunCount(done=6, most=6)

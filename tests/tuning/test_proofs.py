@@ -8,12 +8,12 @@ import pytest
 from support.searches import ENDED, SHORT, TUNED, outcome
 
 from paceline.model.studies.tunings import (
-    FinalPair,
     Judgement,
     Objective,
     Quality,
     Trial,
     TrialOutcome,
+    TrialPair,
     Tuning,
 )
 from paceline.tuning import proofs
@@ -37,7 +37,7 @@ def test_what_is_borne_out_stays() -> None:
 
 @pytest.mark.parametrize("speed", [1_500.0, 1_550.0, 900.0])
 def test_what_is_no_faster_when_it_is_run_again_goes_whole(speed: float) -> None:
-    again = FinalPair(before=outcome(1_500.0), after=outcome(speed))
+    again = TrialPair(before=outcome(1_500.0), after=outcome(speed))
     searched = dataclasses.replace(ENDED, trials=(*ENDED.trials, MORE), pairs=(again, again))
     less = proofs.withdrawn(searched)
     assert kept(less) == [0]
@@ -49,7 +49,7 @@ def test_what_is_no_faster_when_it_is_run_again_goes_whole(speed: float) -> None
 
 
 def test_what_does_not_train_when_it_is_run_again_goes() -> None:
-    again = FinalPair(before=outcome(1_500.0), after=TrialOutcome(failure="killed"))
+    again = TrialPair(before=outcome(1_500.0), after=TrialOutcome(failure="killed"))
     assert kept(proofs.withdrawn(dataclasses.replace(ENDED, pairs=(again,)))) == [0]
 
 
@@ -75,7 +75,7 @@ def test_what_is_within_the_limits_at_last_need_not_be_faster() -> None:
     first = dataclasses.replace(
         ENDED.trials[0], outcome=dataclasses.replace(outcome(1_500.0), asked_cores=9.0)
     )
-    slower = FinalPair(before=outcome(1_500.0), after=outcome(1_000.0))
+    slower = TrialPair(before=outcome(1_500.0), after=outcome(1_000.0))
     limited = dataclasses.replace(
         ENDED,
         objective=Objective(most_cores=4.0),

@@ -8,7 +8,7 @@ import pytest
 from support import searches
 from support.searches import ENDED
 
-from paceline.model.studies.tunings import FinalPair
+from paceline.model.studies.tunings import TrialPair
 from paceline.tuning import summaries
 
 
@@ -26,7 +26,7 @@ def test_what_was_measured_in_turn_counts() -> None:
 def test_more_pairs_tell_it_more_exactly_and_pairs_that_differ_less() -> None:
     def width(*after: float) -> float:
         pairs = tuple(
-            FinalPair(before=searches.outcome(1_000.0), after=searches.outcome(each)) for each in after
+            TrialPair(before=searches.outcome(1_000.0), after=searches.outcome(each)) for each in after
         )
         found = summaries.summary(dataclasses.replace(ENDED, pairs=pairs))
         assert found.factor_low is not None

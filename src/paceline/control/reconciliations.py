@@ -79,26 +79,26 @@ def reconcile(
                 kills.append(command)  # if the command is lost, its timer fires again
     kept = {timer: due for timer, due in timers.items() if not _is_stale(state, timer)}
     killed = {(kill.replica, kill.attempt) for kill in kills}
-    left = [sight for sight in seen if (sight.replica, sight.attempt) not in killed]
+    left = [pod for pod in seen if (pod.replica, pod.attempt) not in killed]
     return ReconcileProgress(state=state, timers=kept), [*kills, *_missing(state, seen, left)]
 
 
 def _seen(state: states.JobState, seen: Collection[PodState]) -> Iterator[events.Event]:
     """Yield the events of the current attempts."""
-    found = {(sight.replica, sight.attempt): sight for sight in seen}
+    found = {(pod.replica, pod.attempt): pod for pod in seen}
     for replica in state.replicas:
         if not replica.phase.is_live:
             continue
         key = replica.replica, replica.attempt
-        sight = found.get(key)
-        if sight is None and replica.phase is not ReplicaPhase.STARTING:
+        pod = found.get(key)
+        if pod is None and replica.phase is not ReplicaPhase.STARTING:
             yield _exited(key, _gone(replica.phase))
-        elif sight is None and state.phase is JobPhase.STOPPING:
+        elif pod is None and state.phase is JobPhase.STOPPING:
             yield _exited(key, machines.NOT_LAUNCHED)
-        elif sight is not None and sight.stage is Stage.ENDED:
-            yield _exited(key, sight.reason or _gone(replica.phase), is_lasting=sight.is_lasting)
-        elif sight is not None and sight.stage is Stage.RUNNING:
-            yield events.ReplicaStarted(replica=sight.replica, attempt=sight.attempt)
+        elif pod is not None and pod.stage is Stage.ENDED:
+            yield _exited(key, pod.reason or _gone(replica.phase), is_lasting=pod.is_lasting)
+        elif pod is not None and pod.stage is Stage.RUNNING:
+            yield events.ReplicaStarted(replica=pod.replica, attempt=pod.attempt)
 
 
 def _exited(key: tuple[ReplicaId, int], reason: ExitReason, *, is_lasting: bool = False) -> events.Event:
@@ -121,7 +121,7 @@ def _due(timers: dict[events.Timer, float], now: float) -> list[events.Event]:
 
 def _released(state: states.JobState, seen: Collection[PodState]) -> list[events.Event]:
     ended = all(replica.phase.is_final for replica in state.replicas)
-    nothing_runs = all(sight.stage is Stage.ENDED for sight in seen)
+    nothing_runs = all(pod.stage is Stage.ENDED for pod in seen)
     return [events.Released()] if state.phase is JobPhase.STOPPING and ended and nothing_runs else []
 
 
@@ -139,8 +139,8 @@ def _missing(
     state: states.JobState, seen: Collection[PodState], left: Collection[PodState]
 ) -> Iterator[Command]:
     """Yield the commands that bring pods in line with the state; ``left`` are those not killed already."""
-    alive = {(sight.replica, sight.attempt): sight for sight in left if sight.stage is not Stage.ENDED}
-    known = {(sight.replica, sight.attempt) for sight in seen}
+    alive = {(pod.replica, pod.attempt): pod for pod in left if pod.stage is not Stage.ENDED}
+    known = {(pod.replica, pod.attempt) for pod in seen}
     for replica in state.replicas:
         own, key = replica.replica, (replica.replica, replica.attempt)
         old = [attempt for each, attempt in alive if each == own and attempt != replica.attempt]

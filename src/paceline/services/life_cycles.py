@@ -24,7 +24,7 @@ from paceline.model.jobs import run_queries
 from paceline.model.jobs.adjustments import Adjustment, Knob
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.run_queries import RunPage, RunQuery
-from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, SpecChange, Submit
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
 from paceline.services import logs
@@ -109,7 +109,7 @@ class JobReader(Protocol):
         """Return the events of a run after the event numbered ``since_id``, each with its number."""
 
     @abc.abstractmethod
-    def relays(self, name: str) -> Sequence[Relay]:
+    def spec_changes(self, name: str) -> Sequence[SpecChange]:
         """Return the changes requested for a run, without the refused ones, oldest first."""
 
     @abc.abstractmethod
@@ -170,10 +170,10 @@ class StoredJobReader(JobReader, Protocol):
     def stored(self, name: str) -> Stored:
         """Return where the measurements of a run are stored, to read part of them."""
 
-    def relays(self, name: str) -> Sequence[Relay]:
+    def spec_changes(self, name: str) -> Sequence[SpecChange]:
         """Return the changes requested for a run, without the refused ones, oldest first."""
         store, stored = self.stored(name)
-        return store.relays(stored)
+        return store.spec_changes(stored)
 
     def probes(self, name: str) -> Sequence[Probe]:
         """Return the results of a run's probes, oldest first; a probe under way has no end."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from paceline.model.explanations import causes, conclusions, job_summaries
+from paceline.model.explanations import causes, conclusions, diagnosis_summaries
 from paceline.model.jobs import statuses
-from paceline.stores import digests as digest_rows
+from paceline.stores import diagnosis_summaries as summary_rows
 from paceline.stores import encodings, rows, tables
 
 _FINAL = tuple(phase.value for phase in statuses.JobPhase if phase.is_final)
@@ -15,8 +15,10 @@ _FINAL = tuple(phase.value for phase in statuses.JobPhase if phase.is_final)
 class Conclusions(rows.StorePart):
     """The conclusions of a store's runs."""
 
-    def conclude(self, name: str, conclusion: conclusions.Conclusion, digest: job_summaries.Digest) -> bool:
-        """Store the conclusion and the digest of a run that has ended, unless it has a conclusion already.
+    def conclude(
+        self, name: str, conclusion: conclusions.Conclusion, summary: diagnosis_summaries.DiagnosisSummary
+    ) -> bool:
+        """Store the conclusion and the diagnosis summary of an ended run, unless it has a conclusion.
 
         Returns:
             Whether they were stored: False if the run is running again or has a conclusion already.
@@ -33,7 +35,7 @@ class Conclusions(rows.StorePart):
             if phase not in _FINAL or done is not None:
                 return False
             insert(connection, key, conclusion)
-            digest_rows.save(connection, key, digest)
+            summary_rows.save(connection, key, summary)
         return True
 
     def conclusion(self, name: str) -> conclusions.Conclusion | None:

@@ -12,11 +12,11 @@ from paceline.control import states
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.stores import conclusions as conclusion_rows
-from paceline.stores import digests as digest_rows
+from paceline.stores import diagnosis_summaries as summary_rows
 from paceline.stores import journals, measurements, packings, probes, rows, runs, tables
 
 if TYPE_CHECKING:
-    from paceline.model.explanations import conclusions, job_summaries
+    from paceline.model.explanations import conclusions, diagnosis_summaries
     from paceline.model.measures import recordings
 
 
@@ -36,7 +36,7 @@ class Imports(rows.StorePart):
         recording: recordings.Recording,
         state: states.JobState,
         conclusion: conclusions.Conclusion,
-        digest: job_summaries.Digest,
+        summary: diagnosis_summaries.DiagnosisSummary,
     ) -> None:
         """Store a run with everything that its recording holds, or nothing.
 
@@ -44,7 +44,7 @@ class Imports(rows.StorePart):
             recording: recording of a run that has ended.
             state: state of the run and its replicas.
             conclusion: conclusion of the run.
-            digest: digest that lists show.
+            summary: what lists show.
 
         Raises:
             Conflict: there is a run of that name.
@@ -87,11 +87,11 @@ class Imports(rows.StorePart):
                     "before": runs.source_bytes(change.before),
                 }
                 times = {"asked_at": change.asked_at, "done_at": change.done_at}
-                connection.execute(sa.insert(tables.relays).values(run_id=key, **files, **times))
+                connection.execute(sa.insert(tables.spec_changes).values(run_id=key, **files, **times))
             for probe in {recorded.began_at: recorded for recorded in recording.probes}.values():
                 probes.insert(connection, key, probe)
             conclusion_rows.insert(connection, key, conclusion)
-            digest_rows.save(connection, key, digest)
+            summary_rows.save(connection, key, summary)
 
 
 def _owner(ids: Mapping[ReplicaId, int], replica: ReplicaId, name: str) -> int:

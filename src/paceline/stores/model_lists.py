@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from paceline.model.jobs import job_specs, statuses
 from paceline.model.studies import trained_models
-from paceline.stores import digests, encodings, rows, tables
+from paceline.stores import diagnosis_summaries, encodings, rows, tables
 
 #: How many of the newest runs, of all models together, a list of models reads the results of.
 _LOOKED_AT = 5000
@@ -29,14 +29,14 @@ class ModelLists(rows.StorePart):
         Raises:
             StoreError: the store cannot be read.
         """
-        run, digest = tables.runs.c, tables.digests.c
+        run, summary = tables.runs.c, tables.diagnosis_summaries.c
         conditions = tuple(_conditions(engine, prefix))
         count = sa.func.count()
         last = sa.func.max(run.submitted_at)
         query = sa.select(run.model, count, last).where(run.model != "", *conditions).group_by(run.model)
         newest = (
-            sa.select(run.model, digest.examples_per_second, digest.used_cores, digest.auc)
-            .join_from(tables.runs, tables.digests)
+            sa.select(run.model, summary.examples_per_second, summary.used_cores, summary.auc)
+            .join_from(tables.runs, tables.diagnosis_summaries)
             .where(*conditions)
             .order_by(run.submitted_at.desc(), run.id.desc())
             .limit(_LOOKED_AT)
@@ -67,8 +67,10 @@ class ModelLists(rows.StorePart):
         """
         own = tables.runs.c
         query = (
-            sa.select(own.name, own.submitted_at, own.phase, own.source, own.spec, *digests.COLUMNS)
-            .join_from(tables.runs, tables.digests, isouter=True)
+            sa.select(
+                own.name, own.submitted_at, own.phase, own.source, own.spec, *diagnosis_summaries.COLUMNS
+            )
+            .join_from(tables.runs, tables.diagnosis_summaries, isouter=True)
             .where(own.model == model, *_conditions(engine, prefix))
             .order_by(own.submitted_at.desc(), own.id.desc())
             .limit(limit)
@@ -85,7 +87,7 @@ def _conditions(engine: str, prefix: str) -> Iterator[sa.ColumnElement[bool]]:
 
 
 def _trained(row: tuple[Any, ...]) -> trained_models.ModelRun:
-    name, at, phase, source, spec, *digest = row
+    name, at, phase, source, spec, *summary = row
     what = f"job {name!r}"
     return trained_models.ModelRun(
         name=name,
@@ -93,5 +95,5 @@ def _trained(row: tuple[Any, ...]) -> trained_models.ModelRun:
         phase=encodings.member(statuses.JobPhase, phase, what=what),
         source=source.decode("utf-8", "surrogatepass"),
         spec=encodings.decode(job_specs.JobSpec, spec, what=what),
-        digest=digests.read(digest, name),
+        diagnosis=diagnosis_summaries.read(summary, name),
     )

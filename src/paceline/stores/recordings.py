@@ -23,7 +23,7 @@ from pyarrow import compute, parquet
 from paceline.errors import InvalidInput, NotFound, StoreError, first_line
 from paceline.model import columns, outside
 from paceline.model.explanations.conclusions import Conclusion
-from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, SpecChange
 from paceline.model.measures.probes import Probe
 from paceline.model.measures.recordings import OutputTail, Recording
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
@@ -57,7 +57,7 @@ class _Head:
     traces: tuple[Trace, ...]
     plan: Mapping[str, Any] | None = None
     conclusion: Conclusion | None = None
-    changes: tuple[Relay, ...] = ()
+    changes: tuple[SpecChange, ...] = ()
     probes: tuple[Probe, ...] = ()
     output: tuple[OutputTail, ...] = ()
     thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from paceline.model.jobs import run_queries, runs, statuses
 from paceline.model.jobs.run_queries import Order, RunPage, RunQuery
 from paceline.model.jobs.selectors import Requirement
-from paceline.stores import digests, encodings, rows, tables
+from paceline.stores import diagnosis_summaries, encodings, rows, tables
 
 _COLUMNS = (
     tables.runs.c.name, tables.runs.c.phase, tables.runs.c.message, tables.runs.c.engine,
@@ -23,9 +23,9 @@ _COLUMNS = (
 _ORDERS: dict[Order, sa.ColumnElement[Any]] = {
     Order.SUBMITTED: tables.runs.c.submitted_at,
     Order.FINISHED: tables.runs.c.finished_at,
-    Order.SPEED: tables.digests.c.examples_per_second,
-    Order.PROGRESS: tables.digests.c.progress,
-    Order.IMBALANCE: tables.digests.c.imbalance,
+    Order.SPEED: tables.diagnosis_summaries.c.examples_per_second,
+    Order.PROGRESS: tables.diagnosis_summaries.c.progress,
+    Order.IMBALANCE: tables.diagnosis_summaries.c.imbalance,
 }
 
 
@@ -64,7 +64,7 @@ class RunLists(rows.StorePart):
             return [_summary(row) for row in connection.execute(query)]
 
     def run_page(self, run_query: RunQuery, *, engine: str | None = None) -> RunPage:
-        """Return a page of runs, each with its digest.
+        """Return a page of runs, each with its summary.
 
         Args:
             run_query: the query for runs, with the run_query page.
@@ -77,8 +77,8 @@ class RunLists(rows.StorePart):
         if engine is not None:
             conditions.append(tables.runs.c.engine == engine)
         whole: sa.FromClause = tables.runs
-        if run_query.search or run_query.finding:  # Both search the digest, too.
-            whole = sa.outerjoin(tables.runs, tables.digests)
+        if run_query.search or run_query.finding:  # Both search the summary, too.
+            whole = sa.outerjoin(tables.runs, tables.diagnosis_summaries)
         count = sa.select(sa.func.count()).select_from(whole).where(*conditions)
         with self._database.reading() as connection:
             total = connection.scalar(count) or 0
@@ -111,18 +111,20 @@ class RunLists(rows.StorePart):
 
 
 def _listed() -> sa.Select[Any]:
-    """Return the query of all runs, each with its digest."""
-    return sa.select(*_COLUMNS, *digests.COLUMNS).join_from(tables.runs, tables.digests, isouter=True)
+    """Return the query of all runs, each with its summary."""
+    return sa.select(*_COLUMNS, *diagnosis_summaries.COLUMNS).join_from(
+        tables.runs, tables.diagnosis_summaries, isouter=True
+    )
 
 
 def _summary(row: Sequence[Any]) -> runs.RunSummary:
-    own, digest = row[: len(_COLUMNS)], row[len(_COLUMNS) :]
+    own, summary = row[: len(_COLUMNS)], row[len(_COLUMNS) :]
     values: dict[str, Any] = {column.name: each for column, each in zip(_COLUMNS, own, strict=True)}
     what = f"job {values['name']!r}"
     values["phase"] = encodings.member(statuses.JobPhase, values["phase"], what=what)
     values["detail"] = encodings.member(runs.Detail, values["detail"], what=what)
     values["labels"] = json.loads(values["labels"])
-    return runs.RunSummary(**values, digest=digests.read(digest, values["name"]))
+    return runs.RunSummary(**values, diagnosis=diagnosis_summaries.read(summary, values["name"]))
 
 
 def _conditions(run_query: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
@@ -130,16 +132,16 @@ def _conditions(run_query: RunQuery) -> Iterator[sa.ColumnElement[bool]]:
     if run_query.phases is not None:
         yield columns.phase.in_([phase.value for phase in run_query.phases])
     if run_query.search:
-        digest = tables.digests.c
+        summary = tables.diagnosis_summaries.c
         name, model, value, finding, codes = (
             column.icontains(run_query.search, autoescape=True)
-            for column in (columns.name, columns.model, labels.value, digest.finding, digest.codes)
+            for column in (columns.name, columns.model, labels.value, summary.finding, summary.codes)
         )
         yield name | model | _labelled(value) | finding | codes
     if run_query.model:
         yield columns.model == run_query.model
     if run_query.finding:
-        spaced_codes = sa.literal(" ") + tables.digests.c.codes + " "
+        spaced_codes = sa.literal(" ") + tables.diagnosis_summaries.c.codes + " "
         yield spaced_codes.contains(f" {run_query.finding} ", autoescape=True)
     for requirement in run_query.selector.requirements:
         yield _required(requirement)

@@ -13,7 +13,7 @@ from paceline.control import states
 from paceline.model import roles
 from paceline.model.jobs import job_specs, runs, statuses
 from paceline.model.studies import trained_models
-from paceline.stores import encodings, journals, relays, rows, tables
+from paceline.stores import encodings, journals, rows, spec_changes, tables
 
 
 class StoredRuns(rows.StorePart):
@@ -136,7 +136,7 @@ class StoredRuns(rows.StorePart):
         at: float,
         events: Collection[runs.JobEvent] = (),
         source: str | None = None,
-        drops_relay: bool = False,
+        drops_change: bool = False,
         resized: str | None = None,
     ) -> None:
         """Store the state of a run, for a later supervisor and for everything that shows the run.
@@ -150,8 +150,8 @@ class StoredRuns(rows.StorePart):
             state: the new state.
             at: time of the state (Unix seconds).
             events: what happened since the last save; stored in the same transaction.
-            source: the new job file of a run that continues with another one; this settles the waiting relay.
-            drops_relay: whether the waiting relay is removed and the run continues with its present job file.
+            source: the new job file of a run that continues with it; this settles the waiting change.
+            drops_change: whether to remove the waiting change: the run continues with its present job file.
             resized: the new job file of a run that got another one without stopping.
 
         Raises:
@@ -167,7 +167,7 @@ class StoredRuns(rows.StorePart):
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
             if resized is not None:
-                relays.note_done(connection, key, resized, at)
+                spec_changes.note_done(connection, key, resized, at)
             connection.execute(
                 sa.update(tables.runs)
                 .where(columns.id == key)
@@ -188,9 +188,9 @@ class StoredRuns(rows.StorePart):
             if not state.phase.is_final:
                 connection.execute(sa.delete(tables.conclusions).where(tables.conclusions.c.run_id == key))
             if source is not None:
-                relays.settle(connection, key, at)
-            if drops_relay:
-                relays.drop(connection, key)
+                spec_changes.settle(connection, key, at)
+            if drops_change:
+                spec_changes.drop(connection, key)
             _save_replicas(connection, key, state.replicas)
             journals.insert_events(connection, key, list(events))
 

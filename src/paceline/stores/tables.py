@@ -236,8 +236,8 @@ labels = sa.Table(
     sa.Index("labels_by_value", "key", "value"),
 )
 
-digests = sa.Table(
-    "digests",
+diagnosis_summaries = sa.Table(
+    "diagnosis_summaries",
     metadata,
     sa.Column(
         "run_id", Number, sa.ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True, nullable=False
@@ -277,8 +277,8 @@ submits = sa.Table(
     sa.Index("submits_by_run", "run_id"),
 )
 
-relays = sa.Table(
-    "relays",
+spec_changes = sa.Table(
+    "spec_changes",
     metadata,
     sa.Column("id", Number, primary_key=True),
     _owner("run"),
@@ -286,7 +286,7 @@ relays = sa.Table(
     sa.Column("source", sa.LargeBinary, nullable=False),
     sa.Column("before", sa.LargeBinary, nullable=False),
     sa.Column("done_at", sa.Double),
-    sa.Index("relays_by_run", "run_id", "id"),
+    sa.Index("spec_changes_by_run", "run_id", "id"),
     sqlite_autoincrement=True,
 )
 

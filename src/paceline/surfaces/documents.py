@@ -21,7 +21,7 @@ from paceline.model.studies import trained_models
 
 if TYPE_CHECKING:
     from paceline.model.explanations.causes import Cause, Explanation
-    from paceline.model.explanations.job_summaries import Digest
+    from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
     from paceline.model.measures.probes import CutPart, Elasticity, Probe
     from paceline.model.measures.snapshots import Snapshot
     from paceline.model.studies.experiments import Experiment
@@ -76,7 +76,7 @@ def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
     }
 
 
-def digest(value: Digest) -> dict[str, Any]:
+def diagnosis_summary(value: DiagnosisSummary) -> dict[str, Any]:
     """Return the state of a job as a few numbers."""
     return {**plain(value), "at": instant(value.at)}
 

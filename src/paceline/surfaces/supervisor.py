@@ -142,7 +142,7 @@ def _passes(error: Exception) -> bool:
 
 def _carries_on(home: state_dirs.Home, store: Store, name: str) -> bool:
     """Resume an ended job if a change of its job file was requested; return whether it was resumed."""
-    if store.waiting_relay(name) is None:
+    if store.waiting_change(name) is None:
         return False
     # Imported here because most jobs never need these modules.
     from paceline.services.local import spec_changes

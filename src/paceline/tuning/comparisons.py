@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Iterator
 
 from paceline.model.studies.experiments import Experiment
-from paceline.model.studies.tunings import FinalPair, Objective
+from paceline.model.studies.tunings import Objective, TrialPair
 from paceline.tuning import judgements
 
 #: Variants within this factor of each other count as equal: less is not worth a change of the job.
@@ -76,13 +76,13 @@ def _compared(experiment: Experiment, variant: str) -> Comparison:
     )
 
 
-def _pairs(experiment: Experiment, variant: str) -> Iterator[FinalPair]:
+def _pairs(experiment: Experiment, variant: str) -> Iterator[TrialPair]:
     """Yield the runs of the same round as pairs: changes between rounds affect both of them."""
     outcomes = {(each.variant, each.number): each.outcome for each in experiment.done if each.outcome.speed}
     for number in range(experiment.repeats):
         before, after = outcomes.get((experiment.baseline, number)), outcomes.get((variant, number))
         if before is not None and after is not None:
-            yield FinalPair(before=before, after=after)
+            yield TrialPair(before=before, after=after)
 
 
 def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = False) -> VariantVerdict:
@@ -97,7 +97,7 @@ def verdict(times: tuple[float, float, float] | None, *, has_failed: bool = Fals
     return VariantVerdict.SLOWER if high < 1 else VariantVerdict.NOT_ENOUGH
 
 
-def _effect(pairs: list[FinalPair], times: float) -> float | None:
+def _effect(pairs: list[TrialPair], times: float) -> float | None:
     """Return Cohen's d; the standard deviation is at least the ordinary spread of runs."""
     spread = judgements.RUN_SPREAD
     for side in ("before", "after"):

@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 
 from paceline.model.deviations import NORMAL_90, students_t
-from paceline.model.studies.tunings import FinalPair, Judgement, Loss, Objective, TrialOutcome
+from paceline.model.studies.tunings import Judgement, Loss, Objective, TrialOutcome, TrialPair
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
 RUN_SPREAD = 0.04
@@ -78,7 +78,7 @@ def in_turns(objective: Objective, before: TrialOutcome, after: TrialOutcome) ->
     return Judgement(kept=kept, times=times, low=low, high=high, why=why)
 
 
-def proven(objective: Objective, pairs: Sequence[FinalPair]) -> tuple[float, float, float] | None:
+def proven(objective: Objective, pairs: Sequence[TrialPair]) -> tuple[float, float, float] | None:
     """Return how many times as good the second run of a pair is, with the interval of 90 %.
 
     The middle is the geometric mean over the pairs. The spread of a few pairs is uncertain, so it is taken to

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from paceline.control.reconciliations import PodState, Stage
-from paceline.engines.kubernetes import sights
+from paceline.engines.kubernetes import pod_states
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.statuses import ExitKind, ExitReason
 from paceline.model.roles import ReplicaId, Role
@@ -54,7 +54,7 @@ def fetching(**terminated: Any) -> dict[str, Any]:
 
 
 def seen(made: dict[str, Any], *, now: float = CREATED, silent: dict[str, float] | None = None) -> PodState:
-    (found,) = sights.sights([made], silent=silent or {}, now=now)
+    (found,) = pod_states.of([made], silent=silent or {}, now=now)
     assert (found.replica, found.attempt) == (WORKER, 2)
     return found
 
@@ -112,7 +112,7 @@ anything = st.recursive(
 
 @given(st.text() | anything.map(json.dumps))
 def test_any_last_word_is_borne(message: str) -> None:
-    assert sights.exit_reason({"exitCode": 1, "message": message}).kind in ExitKind
+    assert pod_states.exit_reason({"exitCode": 1, "message": message}).kind in ExitKind
 
 
 @pytest.mark.parametrize(
@@ -199,9 +199,9 @@ def test_what_fetchers_said_is_known_once() -> None:
     ended = [fetching(exitCode=0, message=json.dumps(word)) for word in words]
     others = [fetching(exitCode=0, message=text) for text in ("", "[]", "{}", '{"notes": 3}')]
     made = [pod(status) for status in (*ended, *others, container(running={}), {})]
-    assert sights.notes(made) == ("code: commit a", "code: commit b")
+    assert pod_states.notes(made) == ("code: commit a", "code: commit b")
 
 
 def test_other_pods_are_passed_over() -> None:
     other = {"metadata": {"name": "web", "labels": {"paceline.dev/role": "web"}}}
-    assert sights.sights([other, {"metadata": {"name": "bare"}}], silent={}, now=0.0) == []
+    assert pod_states.of([other, {"metadata": {"name": "bare"}}], silent={}, now=0.0) == []

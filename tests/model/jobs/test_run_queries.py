@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.explanations.job_summaries import Digest
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.jobs.run_queries import MOST_RUNS, Cursor, Order, RunQuery, page
 from paceline.model.jobs.runs import RunSummary
 from paceline.model.jobs.selectors import parse
@@ -20,7 +20,7 @@ def summary(name: str, at: float, speed: float | None = None, **labels: str) -> 
     return RunSummary(
         name=name, phase=JobPhase.RUNNING, message="", engine="local", directory="/runs", submitted_at=at,
         started_at=None, finished_at=None, ttl_after_finished_seconds=None, replicas="", labels=labels,
-        digest=None if speed is None else Digest(at=at, examples_per_second=speed),
+        diagnosis=None if speed is None else DiagnosisSummary(at=at, examples_per_second=speed),
     )  # fmt: skip
 
 

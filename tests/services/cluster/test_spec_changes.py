@@ -104,10 +104,10 @@ def test_a_job_goes_on_with_another_file_and_back(place: Place) -> None:
     place.until_pods(SECOND)
     place.keep()
     (made,) = changes.changes(place.jobs, "clicks")
-    assert made.relay.done_at is not None
-    assert specs.parse_job(made.relay.before).spec == run.spec
+    assert made.change.done_at is not None
+    assert specs.parse_job(made.change.before).spec == run.spec
     assert len(place.jobs.get("clicks").spec.replicas()) == 2
-    place.jobs.change("clicks", made.relay.before)
+    place.jobs.change("clicks", made.change.before)
     place.until_pods({"clicks-ps-0-3", "clicks-worker-0-3", "clicks-worker-1-2"})
     assert place.jobs.get("clicks").spec == run.spec
 
@@ -127,14 +127,14 @@ def test_a_change_outlives_the_operator(place: Place) -> None:
     place.runner.run(place.scene.end())
     place.jobs.change("clicks", changed(run))
     place.keep()
-    assert changes.changes(place.jobs, "clicks")[0].relay.done_at is None
+    assert changes.changes(place.jobs, "clicks")[0].change.done_at is None
     place.start_operator()
     place.runner.run(place.scene.until(lambda: place.scene.status().get("phase") == "stopping"))
     place.runner.run(place.scene.end())
     place.start_operator()
     place.until_pods(SECOND)
     place.keep()
-    assert changes.changes(place.jobs, "clicks")[0].relay.done_at is not None
+    assert changes.changes(place.jobs, "clicks")[0].change.done_at is not None
 
 
 def meanwhile(place: Place, happens: Callable[[], object]) -> None:

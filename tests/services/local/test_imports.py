@@ -16,7 +16,7 @@ from support.examples import SHARED_FIXTURES, examples
 from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, StoreError
 from paceline.model.explanations.causes import Cause, Explanation
 from paceline.model.explanations.conclusions import Conclusion
-from paceline.model.jobs.runs import JobEvent, Relay
+from paceline.model.jobs.runs import JobEvent, SpecChange
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import OutputTail, Recording
 from paceline.model.measures.samples import Sample
@@ -46,7 +46,9 @@ def kept(api: jobs.Jobs) -> list[str]:
 
 def test_a_job_is_what_it_was(api: jobs.Jobs, whole: Recording, tmp_path: Path) -> None:
     output = OutputTail(replica=PS, attempt=1, lines=("hello", "two\nlines \x1b[31m<b>"))
-    change = Relay(id=9, asked_at=whole.at - 9, source="kind: a\n", before="kind: b\n", done_at=whole.at - 8)
+    change = SpecChange(
+        id=9, asked_at=whole.at - 9, source="kind: a\n", before="kind: b\n", done_at=whole.at - 8
+    )
     given = dataclasses.replace(whole, output=(output,), changes=(change,))
     files.write(tmp_path / "a.parquet", given)
     run = api.import_file(tmp_path / "a.parquet", name="again")
@@ -66,9 +68,9 @@ def test_a_job_is_what_it_was(api: jobs.Jobs, whole: Recording, tmp_path: Path) 
     )
     assert (first.name, other.name) == ("ps-cpu-bound", "ps-cpu-bound")
     assert found.conclusion.explanation.job == "again"
-    digest = api.store.digest("again")
-    assert digest is not None
-    assert digest.code == "PS101"
+    summary = api.store.diagnosis("again")
+    assert summary is not None
+    assert summary.code == "PS101"
     assert "imported from a.parquet, recorded" in run.notes[-1]
     assert kept(api) == ["again"]
     # What was exported becomes a job again, too.

@@ -498,7 +498,7 @@ def test_a_submit_is_taken_up_where_the_caller_died(
     ended(api, run)
 
 
-def relayed(api: jobs.Jobs, tmp_path: Path) -> tuple[Run, str]:
+def running_and_changed(api: jobs.Jobs, tmp_path: Path) -> tuple[Run, str]:
     """Return a job that runs, and its file with a worker more."""
     source = specs.dump_job(shell_job("exec sleep 60"))
     run = api.submit(specs.parse_job(source).spec, source=source, base=tmp_path)
@@ -507,20 +507,20 @@ def relayed(api: jobs.Jobs, tmp_path: Path) -> tuple[Run, str]:
 
 
 def test_a_job_that_runs_goes_on_with_another_file_and_back(api: jobs.Jobs, tmp_path: Path) -> None:
-    run, changed = relayed(api, tmp_path)
+    run, changed = running_and_changed(api, tmp_path)
     api.change("job", changed)
     with pytest.raises(Conflict, match="job is being changed already"):
         api.change("job", changed)
-    until(lambda: api.store.waiting_relay("job") is None)
+    until(lambda: api.store.waiting_change("job") is None)
     assert len(running(api, run).spec.replicas()) == 4
     assert api.get("job").source == changed
-    (relay,) = api.store.relays("job")
-    assert (relay.before, relay.source) == (run.source, changed)
+    (change,) = api.store.spec_changes("job")
+    assert (change.before, change.source) == (run.source, changed)
     assert (folder := RunFolder.of(run)).path.joinpath("job.yaml").read_text() == changed
     assert "changed" in [event.kind for _, event in api.events("job")]
 
-    api.change("job", relay.before)
-    until(lambda: api.store.waiting_relay("job") is None)
+    api.change("job", change.before)
+    until(lambda: api.store.waiting_change("job") is None)
     assert len(running(api, run).spec.replicas()) == 3
     api.stop("job")
     assert ended(api, run).phase is JobPhase.STOPPED
@@ -528,7 +528,7 @@ def test_a_job_that_runs_goes_on_with_another_file_and_back(api: jobs.Jobs, tmp_
 
 
 def test_a_job_that_has_ended_goes_on_with_another_file(api: jobs.Jobs, tmp_path: Path) -> None:
-    run, changed = relayed(api, tmp_path)
+    run, changed = running_and_changed(api, tmp_path)
     api.stop("job")
     ended(api, run)
     api.change("job", changed)
@@ -538,7 +538,7 @@ def test_a_job_that_has_ended_goes_on_with_another_file(api: jobs.Jobs, tmp_path
 
 
 def test_a_change_outlives_the_supervisor_that_should_make_it(api: jobs.Jobs, tmp_path: Path) -> None:
-    run, changed = relayed(api, tmp_path)
+    run, changed = running_and_changed(api, tmp_path)
     folder = RunFolder.of(run)
     # Stopped in the middle of a transaction it would keep the store locked for ever.
     with contextlib.closing(sqlite3.connect(api.home.path / "paceline.db", timeout=240)) as store:
@@ -552,7 +552,7 @@ def test_a_change_outlives_the_supervisor_that_should_make_it(api: jobs.Jobs, tm
     until(lambda: not supervisors.is_supervised(folder))
     assert api.is_lost(api.get("job"))
     api.resume("job")
-    until(lambda: api.store.waiting_relay("job") is None)
+    until(lambda: api.store.waiting_change("job") is None)
     assert len(running(api, run).spec.replicas()) == 4
     api.stop("job")
     ended(api, run)
@@ -561,7 +561,7 @@ def test_a_change_outlives_the_supervisor_that_should_make_it(api: jobs.Jobs, tm
 def test_what_cannot_be_done_leaves_the_job_as_it_was(
     api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, changed = relayed(api, tmp_path)
+    run, changed = running_and_changed(api, tmp_path)
     with pytest.raises(InvalidInput, match="something other than job"):
         api.change("job", changed.replace("sleep 600", "sleep 601"))
     with pytest.raises(InvalidInput):
@@ -569,10 +569,10 @@ def test_what_cannot_be_done_leaves_the_job_as_it_was(
     # That there is no place for it is not known before it has ended.
     larger = changed.replace("replicas: 3", "replicas: 3\n      cpu: 4096\n      cpu_policy: exclusive")
     api.change("job", larger)
-    until(lambda: api.store.waiting_relay("job") is None)
+    until(lambda: api.store.waiting_change("job") is None)
     assert len(running(api, run).spec.replicas()) == 3
     assert api.get("job").source == run.source
-    assert api.store.relays("job") == []
+    assert api.store.spec_changes("job") == []
     assert "not-changed" in [event.kind for _, event in api.events("job")]
     api.stop("job")
     ended(api, run)
@@ -581,11 +581,11 @@ def test_what_cannot_be_done_leaves_the_job_as_it_was(
 def test_a_process_that_refuses_a_change_may_die_before_the_job_goes_on(
     api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run, changed = relayed(api, tmp_path)
+    run, changed = running_and_changed(api, tmp_path)
     api.stop("job")
     ended(api, run)
     larger = changed.replace("replicas: 3", "replicas: 3\n      cpu: 4096\n      cpu_policy: exclusive")
-    api.store.ask_relay("job", larger, at=0.0)
+    api.store.request_change("job", larger, at=0.0)
 
     def killed(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
@@ -594,9 +594,9 @@ def test_a_process_that_refuses_a_change_may_die_before_the_job_goes_on(
         patched.setattr(Store, "save_state", killed)
         with pytest.raises(KeyboardInterrupt):
             spec_changes.carry_on(api.registry, "job")
-    assert api.store.waiting_relay("job") is not None
+    assert api.store.waiting_change("job") is not None
     assert spec_changes.carry_on(api.registry, "job")
-    assert api.store.waiting_relay("job") is None
+    assert api.store.waiting_change("job") is None
     assert not api.get("job").phase.is_final
     api.resume("job")
     running(api, run)
@@ -610,4 +610,4 @@ def test_a_job_that_has_succeeded_is_not_changed(api: jobs.Jobs, tmp_path: Path)
     ended(api, run)
     with pytest.raises(Conflict, match="has succeeded"):
         api.change("job", source.replace("replicas: 2", "replicas: 3"))
-    assert api.store.relays("job") == []
+    assert api.store.spec_changes("job") == []

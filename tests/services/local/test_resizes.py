@@ -76,7 +76,7 @@ def test_a_replica_gets_more_for_good_and_none_restarts(api: jobs.Jobs, submit: 
     assert messages(api, run, "resized") == [
         "ps-0 has 1500m CPU (had 500m CPU); ps-0 has 2.0 GiB of memory (had 1.0 GiB of memory)"
     ]
-    (change,) = api.relays(run.name)
+    (change,) = api.spec_changes(run.name)
     assert change.done_at is not None
     assert "overrides" in change.source
     assert "overrides" not in change.before
@@ -106,7 +106,7 @@ def test_what_is_for_a_time_is_put_back_and_the_job_file_never_says_it(
     until(lambda: "ps-0 has the CPU again that its job says" in messages(api, run, "adjusted"))
     until(lambda: group_files.cores(run, "ps-0") == 0.5)
     assert api.get(run.name).spec == run.spec
-    assert not api.relays(run.name)
+    assert not api.spec_changes(run.name)
     assert messages(api, run, "adjusted")[0].startswith("ps-0 has 1 CPU for ")
     ended(api, run)
 

@@ -33,7 +33,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 
 @pytest.fixture
-def lookout(api: jobs.Jobs) -> LookCache:
+def look_cache(api: jobs.Jobs) -> LookCache:
     return LookCache(api, lambda: 0.0)
 
 
@@ -46,28 +46,28 @@ def spec_of(name: str, *, workers: int = 2, policy: CpuPolicy = CpuPolicy.SHARED
     return dataclasses.replace(spec, roles=roles)
 
 
-def test_who_holds_what_of_this_machine(api: jobs.Jobs, lookout: LookCache) -> None:
+def test_who_holds_what_of_this_machine(api: jobs.Jobs, look_cache: LookCache) -> None:
     filled_homes.fill(api.home, "runs", phase=JobPhase.RUNNING, spec=spec_of("runs"))
     filled_homes.fill(api.home, "ended", spec=spec_of("ended"))
-    found = capacities.capacity(api, lookout)
+    found = capacities.capacity(api, look_cache)
     (node,) = found.nodes
     assert node.allocatable.millicores == 4000
     assert node.used.memory_bytes == 3 * GIB
     assert round(node.used.millicores, -1) == 3000
     assert found.holdings == found.of(node.name) == ()  # It has no host: it was never launched.
     assert found.waiting == ()
-    hidden = capacities.capacity(api, lookout, with_jobs=False)
+    hidden = capacities.capacity(api, look_cache, with_jobs=False)
     assert (hidden.nodes, hidden.holdings, hidden.waiting) == (found.nodes, (), ())
 
 
 def test_jobs_that_wait_stand_in_the_order_in_which_they_are_served(
-    api: jobs.Jobs, lookout: LookCache
+    api: jobs.Jobs, look_cache: LookCache
 ) -> None:
     for name, priority in (("young", 0), ("urgent", 5)):
         spec = spec_of(name)
         spec = dataclasses.replace(spec, scheduling=dataclasses.replace(spec.scheduling, priority=priority))
         filled_homes.fill(api.home, name, phase=JobPhase.PENDING, spec=spec)
-    found = capacities.capacity(api, lookout)
+    found = capacities.capacity(api, look_cache)
     assert [each.job for each in found.waiting] == ["urgent", "young"]
     assert all(each.cause is not None for each in found.waiting)
 

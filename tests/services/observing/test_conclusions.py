@@ -8,7 +8,7 @@ from pathlib import Path
 from support import filled_homes
 
 from paceline.services.local import jobs
-from paceline.services.observing import job_summaries, recordings
+from paceline.services.observing import diagnosis_summaries, recordings
 from paceline.stores import recordings as files
 
 RECORDING = (
@@ -20,7 +20,7 @@ RECORDING = (
 def test_later_rules_do_not_rewrite_it(api: jobs.Jobs, tmp_path: Path) -> None:
     name = filled_homes.keep(api.store, files.read(RECORDING), tmp_path)
     _, first = recordings.explain(api, name)
-    job_summaries.conclude(api, name)
+    diagnosis_summaries.conclude(api, name)
     kept = api.store.conclusion(name)
     assert kept is not None
     assert kept.explanation.causes == first.causes
@@ -41,7 +41,7 @@ def test_the_version_that_judged_is_said_when_it_is_another(api: jobs.Jobs, tmp_
     name = filled_homes.keep(api.store, files.read(RECORDING), tmp_path)
     recording, found = recordings.explain(api, name)
     assert recording is not None
-    job_summaries.conclude(api, name)
+    diagnosis_summaries.conclude(api, name)
     with api.store._database.writing() as connection:
         connection.exec_driver_sql("UPDATE conclusions SET version = '0.0.9'")
     _, again = recordings.explain(api, name)

@@ -30,7 +30,7 @@ def run(api: jobs.Jobs) -> Run:
     return dataclasses.replace(made, started_at=START)
 
 
-class Sight:
+class ChangingJob:
     """What looks at a job see, one after the other."""
 
     def __init__(self, run: Run) -> None:
@@ -64,12 +64,12 @@ def known(course: TimeSeries, gauge: Gauge) -> list[float]:
 
 
 def test_what_is_seen_twice_counts_once(api: jobs.Jobs, run: Run) -> None:
-    sight = Sight(run)
-    reader = TimeSeriesReader(api, run.name, sight.look)
+    job = ChangingJob(run)
+    reader = TimeSeriesReader(api, run.name, job.look)
     for now in (5, 5, 8):
-        sight.now = START + now
-        sight.samples = loads(range(1, now + 1))
-        sight.steps = [report(WORKER, second, examples=64, loss=0.5) for second in range(1, now + 1)]
+        job.now = START + now
+        job.samples = loads(range(1, now + 1))
+        job.steps = [report(WORKER, second, examples=64, loss=0.5) for second in range(1, now + 1)]
         found = reader.course()
         assert known(found, Gauge.CPU) == [0.5] * now
         assert known(found, Gauge.SENT) == [100.0] * now
@@ -81,15 +81,15 @@ def test_what_is_seen_twice_counts_once(api: jobs.Jobs, run: Run) -> None:
 
 
 def test_cells_grow_with_the_job_and_the_store_tells_what_was_before(api: jobs.Jobs, run: Run) -> None:
-    sight = Sight(run)
-    reader = TimeSeriesReader(api, run.name, sight.look)
-    sight.samples = loads(range(1, 100))
-    sight.now = START + 100
+    job = ChangingJob(run)
+    reader = TimeSeriesReader(api, run.name, job.look)
+    job.samples = loads(range(1, 100))
+    job.now = START + 100
     assert reader.course().grid.cell_seconds == 1
     later = loads(range(100, 1000), cores=1.5)
-    api.store.append_samples(run.name, [*sight.samples, *later])
+    api.store.append_samples(run.name, [*job.samples, *later])
     # The course was not read for a quarter of an hour.
-    sight.samples, sight.now = [*sight.samples, *later], START + 1000
+    job.samples, job.now = [*job.samples, *later], START + 1000
     found = reader.course()
     assert found.grid.cell_seconds == 8
     assert found.grid.cells <= time_series.MOST_CELLS
@@ -98,35 +98,37 @@ def test_cells_grow_with_the_job_and_the_store_tells_what_was_before(api: jobs.J
 
 
 def test_trainers_whose_reports_are_still_to_come_do_not_make_it_slower(api: jobs.Jobs, run: Run) -> None:
-    sight = Sight(run)
+    job = ChangingJob(run)
     trainers = [replica(Role.WORKER, index) for index in range(3)]
     for of, until in zip(trainers, (9, 6, 6), strict=True):
-        sight.steps += [report(of, second, examples=10) for second in range(1, until + 1)]
-    sight.now = START + 9
-    speed = TimeSeriesReader(api, run.name, sight.look).course().examples_per_second
+        job.steps += [report(of, second, examples=10) for second in range(1, until + 1)]
+    job.now = START + 9
+    speed = TimeSeriesReader(api, run.name, job.look).course().examples_per_second
     assert list(speed[:6]) == [30.0] * 6
     assert numpy.isnan(speed[6:]).all()
 
 
 def test_a_job_that_has_ended_needs_no_store(api: jobs.Jobs, run: Run) -> None:
-    sight = Sight(dataclasses.replace(run, name="gone", phase=JobPhase.SUCCEEDED, finished_at=START + 10))
-    sight.samples, sight.now = loads(range(1, 10)), START + 9999
-    reader = TimeSeriesReader(api, "gone", sight.look)
+    job = ChangingJob(dataclasses.replace(run, name="gone", phase=JobPhase.SUCCEEDED, finished_at=START + 10))
+    job.samples, job.now = loads(range(1, 10)), START + 9999
+    reader = TimeSeriesReader(api, "gone", job.look)
     assert reader.course().grid.cells == 10
     assert known(reader.course(), Gauge.CPU) == [0.5] * 9
 
 
 def test_ends_that_only_some_trainers_are_in_say_nothing_of_all(api: jobs.Jobs, run: Run) -> None:
-    sight = Sight(dataclasses.replace(run, phase=JobPhase.SUCCEEDED, finished_at=START + 10))
+    job = ChangingJob(dataclasses.replace(run, phase=JobPhase.SUCCEEDED, finished_at=START + 10))
     for of, seconds in ((0, range(2, 11)), (1, range(1, 9))):
-        sight.steps += [report(replica(Role.WORKER, of), second, examples=10) for second in seconds]
-    sight.now = START + 10
-    speed = list(TimeSeriesReader(api, run.name, sight.look).course().examples_per_second)
+        job.steps += [report(replica(Role.WORKER, of), second, examples=10) for second in seconds]
+    job.now = START + 10
+    speed = list(TimeSeriesReader(api, run.name, job.look).course().examples_per_second)
     assert speed[1:9] == [20.0] * 7 + [10.0]
     assert math.isnan(speed[0])
     assert speed[9] == 10.0  # One has ended before.
 
 
 def test_a_job_that_has_not_started_has_no_course(api: jobs.Jobs, run: Run) -> None:
-    found = TimeSeriesReader(api, run.name, Sight(dataclasses.replace(run, started_at=None)).look).course()
+    found = TimeSeriesReader(
+        api, run.name, ChangingJob(dataclasses.replace(run, started_at=None)).look
+    ).course()
     assert (found.grid.cells, found.replicas, list(found.loss)) == (0, (), [])

@@ -22,7 +22,7 @@ SLOW = "ps-cpu-bound.gross.deepfm-large-plain-4.parquet"
 
 
 @pytest.fixture
-def lookout(api: jobs.Jobs) -> LookCache:
+def look_cache(api: jobs.Jobs) -> LookCache:
     return LookCache(api, lambda: 0.0)
 
 
@@ -45,12 +45,12 @@ def _more(report: StepReport, times: float) -> StepReport:
 
 
 def test_what_is_as_fast_is_no_different_and_what_is_not_is(
-    api: jobs.Jobs, lookout: LookCache, tmp_path: Path
+    api: jobs.Jobs, look_cache: LookCache, tmp_path: Path
 ) -> None:
     slow = recordings.read(RECORDINGS / SLOW)
     for name, times in (("first", 1.0), ("same", 1.01), ("fast", 3.0), ("slow", 0.3)):
         kept(api, tmp_path, times_as_fast(slow, times), name)
-    found = run_comparisons.compared(api, lookout, ["first", "same", "fast", "slow", "same"])
+    found = run_comparisons.compared(api, look_cache, ["first", "same", "fast", "slow", "same"])
     assert [each.verdict for each in found.sides] == [
         VariantVerdict.BASELINE, VariantVerdict.NOT_ENOUGH, VariantVerdict.FASTER, VariantVerdict.SLOWER,
     ]  # fmt: skip
@@ -69,17 +69,19 @@ def test_what_is_as_fast_is_no_different_and_what_is_not_is(
     assert first.facts["engine"] == "local"
 
 
-def test_a_run_that_made_no_steps_is_not_measured(api: jobs.Jobs, lookout: LookCache, tmp_path: Path) -> None:
+def test_a_run_that_made_no_steps_is_not_measured(
+    api: jobs.Jobs, look_cache: LookCache, tmp_path: Path
+) -> None:
     kept(api, tmp_path, recordings.read(RECORDINGS / SLOW), "first")
     filled_homes.fill(api.home, "census")
-    found = run_comparisons.compared(api, lookout, ["first", "census"]).sides[1]
+    found = run_comparisons.compared(api, look_cache, ["first", "census"]).sides[1]
     assert (found.speed, found.times, found.loss, found.auc) == (None, None, None, None)
     assert found.verdict is VariantVerdict.NOT_ENOUGH
     assert found.diff
 
 
-def test_what_cannot_be_compared(api: jobs.Jobs, lookout: LookCache) -> None:
+def test_what_cannot_be_compared(api: jobs.Jobs, look_cache: LookCache) -> None:
     with pytest.raises(NotFound):
-        run_comparisons.compared(api, lookout, ["no-such-job"])
+        run_comparisons.compared(api, look_cache, ["no-such-job"])
     with pytest.raises(InvalidInput, match="too many"):
-        run_comparisons.compared(api, lookout, [f"job-{number}" for number in range(7)])
+        run_comparisons.compared(api, look_cache, [f"job-{number}" for number in range(7)])

@@ -181,16 +181,16 @@ def test_a_change_is_tried_out(api: jobs.Jobs, served: ServerJobs, tmp_path: Pat
     done = changer.change("paced", proposal(("spec", "training", "fused_tables"), True))
     assert done.judgement.kept
     assert done.after.speed == pytest.approx(2 * done.before.speed, rel=0.2)
-    (relay,) = served.relays("paced")
-    (made,) = api.relays("paced")
+    (change,) = served.spec_changes("paced")
+    (made,) = api.spec_changes("paced")
     moments = {"asked_at": pytest.approx(made.asked_at, abs=0.001), "done_at": ANY}
-    assert relay == dataclasses.replace(made, **moments)
-    assert served.get("paced").source == relay.source != source
+    assert change == dataclasses.replace(made, **moments)
+    assert served.get("paced").source == change.source != source
     # What does not fit is refused, and the job goes on as it is.
     with pytest.raises(Conflict, match=r"paced was not changed: .*900"):
         changer.change("paced", proposal(("spec", "roles", "worker", "memory"), "900Ti"))
-    assert served.get("paced").source == relay.source
-    assert served.relays("paced") == [relay]
+    assert served.get("paced").source == change.source
+    assert served.spec_changes("paced") == [change]
     served.delete("paced", force=True)
 
 

@@ -20,7 +20,7 @@ from paceline.surfaces.web import feeds
 
 
 class SlowLookout(LookCache):
-    """A lookout that takes so long that the job ends meanwhile."""
+    """A look_cache that takes so long that the job ends meanwhile."""
 
     def snapshot(self, run: Run, *, waits: bool = False) -> Snapshot:
         name, store = run.name, self._jobs.stored(run.name).store

@@ -1,4 +1,4 @@
-"""A server on a cluster: its jobs, their digests, several servers beside each other; over one in memory."""
+"""A server on a cluster: its jobs, their diagnoses, several servers beside each other; over one in memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import runs
 from paceline.services.cluster.annotations import CHANGE
-from paceline.services.observing.job_summaries import Keeper
+from paceline.services.observing.diagnosis_summaries import Keeper
 from paceline.specs.job_file import custom_resources
 from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
@@ -257,13 +257,13 @@ def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Sta
     site.store.append_step_reports(run, steps)
     keeper(site).go_round()
     (item,) = client.get("/api/v1/jobs?sort=speed").json()["items"]
-    first = site.store.digest(run)
+    first = site.store.diagnosis(run)
     assert first is not None
     assert first.at == pytest.approx(site.clock(), abs=240)
-    assert item["digest"]["examples_per_second"] == first.examples_per_second
+    assert item["diagnosis"]["examples_per_second"] == first.examples_per_second
     # Another server that goes round at the same time leaves it alone.
     Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=3600.0).go_round()
-    assert site.store.digest(run) == first
+    assert site.store.diagnosis(run) == first
 
 
 def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
@@ -280,7 +280,7 @@ def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
     conclusion = site.store.conclusion(old)
     assert conclusion is not None
     assert site.store.conclusion(new) is None
-    assert site.store.digest(new) is not None
+    assert site.store.diagnosis(new) is not None
 
 
 def test_a_namespace_that_is_made_anew_sees_nothing_of_the_one_before(
@@ -316,8 +316,8 @@ def test_many_who_look_at_a_list_make_one_list_of_the_cluster(
 
 
 def test_what_is_kept_of_namespaces_is_bounded(site: ClusterSite) -> None:
-    first = site.lookout("first")
-    assert site.lookout("first") is first
+    first = site.look_cache("first")
+    assert site.look_cache("first") is first
     for number in range(MOST_NAMESPACES):
         site.jobs(f"n{number}")
-    assert site.lookout("first") is not first
+    assert site.look_cache("first") is not first

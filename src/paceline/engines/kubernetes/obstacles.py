@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Object
-from paceline.engines.kubernetes.sights import attempt_of
+from paceline.engines.kubernetes.pod_states import attempt_of
 from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels

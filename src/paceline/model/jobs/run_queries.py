@@ -115,7 +115,7 @@ class RunQuery:
             (self.phases is None or run.phase in self.phases)
             and (not text or any(text in each.lower() for each in _texts(run)))
             and (not self.model or run.model == self.model)
-            and (not self.finding or (run.digest is not None and self.finding in run.digest.codes))
+            and (not self.finding or (run.diagnosis is not None and self.finding in run.diagnosis.codes))
             and self.selector.matches(run.labels)
             and (self.since is None or run.submitted_at >= self.since)
             and (self.until is None or run.submitted_at < self.until)
@@ -162,7 +162,7 @@ def cut(runs: list[RunSummary], total: int, query: RunQuery) -> RunPage:
 
 
 def _texts(run: RunSummary) -> tuple[str, ...]:
-    found = (run.digest.finding or "", " ".join(run.digest.codes)) if run.digest else ()
+    found = (run.diagnosis.finding or "", " ".join(run.diagnosis.codes)) if run.diagnosis else ()
     return run.name, run.model, *run.labels.values(), *found
 
 
@@ -175,8 +175,8 @@ def _value(run: RunSummary, order: Order) -> float | str | None:
         case Order.NAME:
             return run.name
         case Order.SPEED:
-            return run.digest.examples_per_second if run.digest else None
+            return run.diagnosis.examples_per_second if run.diagnosis else None
         case Order.PROGRESS:
-            return run.digest.progress if run.digest else None
+            return run.diagnosis.progress if run.diagnosis else None
         case Order.IMBALANCE:
-            return run.digest.imbalance if run.digest else None
+            return run.diagnosis.imbalance if run.diagnosis else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from paceline import errors
 from paceline.model import roles
-from paceline.model.explanations import job_summaries
+from paceline.model.explanations import diagnosis_summaries
 from paceline.model.jobs import job_specs, statuses
 
 #: The values of a run's ``engine``.
@@ -80,7 +80,7 @@ class RunSummary:
         ttl_after_finished_seconds: how long it is kept after its end; None: until a user removes it.
         replicas: running and wanted replicas by role, such as ``ps 2/2, worker 3/4``.
         namespace: the namespace of the cluster; None on this machine.
-        digest: the result of its last diagnosis; None: it was never diagnosed.
+        diagnosis: the result of its last diagnosis; None: it was never diagnosed.
         model: the name of the model that it trains (`trained_models`).
         detail: how many of its measurements are kept.
     """
@@ -97,7 +97,7 @@ class RunSummary:
     replicas: str
     labels: Mapping[str, str]
     namespace: str | None = None
-    digest: job_summaries.Digest | None = None
+    diagnosis: diagnosis_summaries.DiagnosisSummary | None = None
     model: str = ""
     detail: Detail = Detail.FULL
 
@@ -152,7 +152,7 @@ class RunRequest:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Relay:
+class SpecChange:
     """A run's change to another job file, from its last checkpoint; times are Unix seconds.
 
     Attributes:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 
 from paceline.model.explanations.conclusions import Conclusion
-from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, SpecChange
 from paceline.model.measures.probes import Probe
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import ReplicaId
@@ -52,7 +52,7 @@ class Recording:
     traces: Sequence[Trace] = ()
     plan: Plan | None = None
     conclusion: Conclusion | None = None
-    changes: Sequence[Relay] = ()
+    changes: Sequence[SpecChange] = ()
     probes: Sequence[Probe] = ()
     output: Sequence[OutputTail] = ()
     thresholds: Mapping[str, float] = dataclasses.field(default_factory=dict)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from paceline.model.explanations.job_summaries import Digest
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import Role
@@ -52,14 +52,14 @@ class TrainedModel:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRun:
-    """A run of a model, as trends need it; ``digest`` is None if the run was not diagnosed."""
+    """A run of a model, as trends need it; ``diagnosis`` is None if the run was not diagnosed."""
 
     name: str
     submitted_at: float
     phase: JobPhase
     source: str
     spec: JobSpec
-    digest: Digest | None
+    diagnosis: DiagnosisSummary | None
 
 
 def per_core_hour(examples_per_second: float | None, used_cores: float | None) -> float | None:

@@ -149,7 +149,7 @@ class Trial:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class FinalPair:
+class TrialPair:
     """The original job and the best one, run one after the other, so that the time of day does not matter."""
 
     before: TrialOutcome
@@ -190,7 +190,7 @@ class Tuning:
     base: str
     trials: tuple[Trial, ...] = ()
     ended: str = ""
-    pairs: tuple[FinalPair, ...] = ()
+    pairs: tuple[TrialPair, ...] = ()
     quality: Quality | None = None
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.control.reconciliations import ReconcileProgress
 from paceline.control.states import ReplicaState
-from paceline.engines.kubernetes import cluster_states, kinds, sights
+from paceline.engines.kubernetes import cluster_states, kinds, pod_states
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.engines.kubernetes.mirrors import Key
 from paceline.model.jobs.job_specs import FitPolicy, JobSpec
@@ -185,7 +185,7 @@ def promised(record: JobRecord, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     bound = {
         found[0]
         for pod in pods
-        if (found := sights.attempt_of(pod)) is not None
+        if (found := pod_states.attempt_of(pod)) is not None
         and (pod.get("spec") or {}).get("nodeName")
         and (pod.get("status") or {}).get("phase") not in cluster_states.ENDED
     }
@@ -224,7 +224,7 @@ def _grown(each: Growing, nodes: Sequence[Node], quotas: Sequence[Quota]) -> Adm
     bound = {
         found[0]: str(pod["spec"]["nodeName"])
         for pod in each.pods
-        if (found := sights.attempt_of(pod)) is not None and (pod.get("spec") or {}).get("nodeName")
+        if (found := pod_states.attempt_of(pod)) is not None and (pod.get("spec") or {}).get("nodeName")
     }
     ps_nodes = {replica: node for replica, node in bound.items() if replica.role is Role.PS}
     places = growths.places(spec, new, nodes, quotas, ps_nodes)

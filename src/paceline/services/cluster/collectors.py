@@ -43,14 +43,14 @@ class AttemptSource:
     job: str = ""
 
     @classmethod
-    def of(cls, run: str, pod: Object, sight: PodState) -> AttemptSource:
+    def of(cls, run: str, pod: Object, pod_state: PodState) -> AttemptSource:
         """Return the attempt that a pod runs, from what was observed of the pod."""
         namespace, name = key_of(pod)
         host = (pod.get("spec") or {}).get("nodeName")
         job = (pod["metadata"].get("labels") or {}).get(labels.JOB, "")
         return cls(
-            run=run, replica=sight.replica, attempt=sight.attempt, namespace=namespace, pod=name, host=host,
-            job=job,
+            run=run, job=job, replica=pod_state.replica, attempt=pod_state.attempt, namespace=namespace,
+            pod=name, host=host,
         )  # fmt: skip
 
     @property

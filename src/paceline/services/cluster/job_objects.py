@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from http import HTTPStatus
 from typing import Any, TypeVar
 
-from paceline.engines.kubernetes import cluster_states, kinds, sights
+from paceline.engines.kubernetes import cluster_states, kinds, pod_states
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.loops import Loop
 from paceline.errors import NotFound
@@ -131,7 +131,7 @@ class JobObjects:
 
     def attempts(self, name: str) -> list[tuple[tuple[ReplicaId, int], Object]]:
         """Return the pods of a job that run attempts, each with its attempt, sorted by attempt."""
-        found = ((sights.attempt_of(pod), pod) for pod in self.pods(name))
+        found = ((pod_states.attempt_of(pod), pod) for pod in self.pods(name))
         known = [(attempt, pod) for attempt, pod in found if attempt is not None]
         return sorted(known, key=lambda each: each[0])
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing.situations import Room, Situation
-from paceline.engines.kubernetes import kinds, leases, obstacles, sights, times
+from paceline.engines.kubernetes import kinds, leases, obstacles, pod_states, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.errors import InvalidInput
@@ -53,7 +53,7 @@ async def look(cluster: Cluster, job: KnownJob, now: float) -> Situation:
             room = await _room(cluster, resource, spec, unknown)
     silent: dict[str, float] = {}
     with allowed(unknown, "whether its nodes answer"):
-        silent = sights.silent_nodes((await cluster.list(kinds.NODES)).objects)
+        silent = pod_states.silent_nodes((await cluster.list(kinds.NODES)).objects)
     return Situation(
         name=metadata["name"],
         engine="kubernetes",

@@ -172,15 +172,17 @@ class ClusterJobs(StoredLifeCycle):
         return sorted(wanted, key=lambda run: (run.submitted_at, run.name), reverse=True)
 
     def page(self, query: RunQuery) -> RunPage:
-        """Return a page of the runs of the namespace, with their digests."""
+        """Return a page of the runs of the namespace, with their summaries."""
         return run_queries.page((self.listed or self.summaries)(), query)
 
     def summaries(self) -> list[RunSummary]:
-        """Return all runs of the namespace, with their digests if a store is configured."""
+        """Return all runs of the namespace, with their summaries if a store is configured."""
         scope = self.scope()
-        known = self.measurements.store.digests(scope) if self.measurements.has_store else {}
+        known = self.measurements.store.diagnoses(scope) if self.measurements.has_store else {}
         return [
-            dataclasses.replace(resources.summary(each), digest=known.get(cluster_runs.run_name(each, scope)))
+            dataclasses.replace(
+                resources.summary(each), diagnosis=known.get(cluster_runs.run_name(each, scope))
+            )
             for each in self.objects.resources(self.namespace)
         ]
 

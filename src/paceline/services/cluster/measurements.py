@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from paceline.control.reconciliations import Stage
-from paceline.engines.kubernetes import requests, sights
+from paceline.engines.kubernetes import pod_states, requests
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import NotFound, StoreError
@@ -133,10 +133,10 @@ class ClusterMeasurements:
         run = runs.run_name(resource, scope)
         await asyncio.to_thread(runs.keep, store, run, resource, spec, self.home, now=now)
         running = [
-            AttemptSource.of(run, pod, sight)
+            AttemptSource.of(run, pod, pod_state)
             for pod in found
-            for sight in sights.sights([pod], silent={}, now=now)
-            if sight.stage is Stage.RUNNING
+            for pod_state in pod_states.of([pod], silent={}, now=now)
+            if pod_state.stage is Stage.RUNNING
         ]
         answers = await requests.answers(map(collector.collect, running))
         errors = [each for each in answers if isinstance(each, ClusterError)]

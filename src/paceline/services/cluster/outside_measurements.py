@@ -10,7 +10,7 @@ import asyncio
 import dataclasses
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 
-from paceline.engines.kubernetes import kinds, sights
+from paceline.engines.kubernetes import kinds, pod_states
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.errors import PacelineError
 from paceline.model.measures.samples import Sample
@@ -50,7 +50,7 @@ class OutsideMeasurements:
         attempts: dict[Pod, tuple[ReplicaId, int]] = {}
         nodes: dict[str, set[Pod]] = {}
         for pod in pods:
-            attempt, node = sights.attempt_of(pod), pod["spec"].get("nodeName")
+            attempt, node = pod_states.attempt_of(pod), pod["spec"].get("nodeName")
             if attempt is None or node is None:
                 continue
             key = Pod(pod["metadata"]["namespace"], pod["metadata"]["name"])

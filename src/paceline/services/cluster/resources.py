@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from paceline.engines.kubernetes import sights, times
+from paceline.engines.kubernetes import pod_states, times
 from paceline.engines.kubernetes.clusters import Object
 from paceline.model.jobs.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.jobs.statuses import ReplicaPhase
@@ -78,7 +78,7 @@ def replicas(job: str, known: JobRecord, pods: Iterable[Object]) -> list[Replica
 
 def event(told: Object) -> JobEvent:
     """Return the event of a job from a Kubernetes event."""
-    replica, attempt = sights.attempt_of(told) or (None, None)
+    replica, attempt = pod_states.attempt_of(told) or (None, None)
     message = told.get("message", "").removeprefix(f"{replica}: ")
     kind = re.sub(r"(?<!^)(?=[A-Z])", "-", told["reason"]).lower()
     return JobEvent(

@@ -130,10 +130,10 @@ def _settle(store: Store, name: str, resource: Object, now: float) -> None:
     """Note that a job has been continued with a changed spec, once the operator's status says so."""
     asked = (resource["metadata"].get("annotations") or {}).get(CHANGE)
     if asked and asked == (resource.get("status") or {}).get("changed"):
-        waiting = store.waiting_relay(name)  # This runs every second: write only if a relay waits.
+        waiting = store.waiting_change(name)  # This runs every second: write only if a change waits.
         with contextlib.suppress(ValueError):  # Paceline did not write this value, so nothing is noted.
             if waiting is not None and waiting.asked_at <= float(asked):
-                store.settle_relay(name, at=now)
+                store.settle_change(name, at=now)
 
 
 def happened(before: states.JobState, after: states.JobState, *, at: float) -> list[JobEvent]:

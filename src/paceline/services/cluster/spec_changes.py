@@ -39,12 +39,12 @@ def change(objects: JobObjects, run: Run, source: str) -> None:
     manifests.check(spec)
     resource, at = objects.resource(name), objects.clock()
     known = _known(objects, name, resource)
-    if known is not None and known.store.waiting_relay(known.run.name) is not None:
+    if known is not None and known.store.waiting_change(known.run.name) is not None:
         raise Conflict(f"{name} is being changed already", f"when it runs again: paceline wait {name}")
     wanted = {**custom_resources.resource(spec, objects.namespace)["spec"], custom_resources.SUSPEND: False}
     _patch(objects, resource, wanted, {CHANGE: repr(at), RESUME: repr(at)})
     if known is not None:
-        known.store.note_relay(known.run.name, source, before=specs.source_of(run), at=at)
+        known.store.note_change(known.run.name, source, before=specs.source_of(run), at=at)
 
 
 def _patch(objects: JobObjects, resource: Object, wanted: Object, annotations: Mapping[str, str]) -> None:

@@ -24,7 +24,7 @@ from paceline.model.measures import snapshots
 from paceline.model.measures.recordings import Recording
 from paceline.model.traces import trace_tables, traced_steps
 from paceline.services.local.run_registry import RunRegistry
-from paceline.services.observing import diagnosis_runs, job_summaries, recording_checks
+from paceline.services.observing import diagnosis_runs, diagnosis_summaries, recording_checks
 
 
 def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: str = "") -> Run:
@@ -59,7 +59,7 @@ def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: 
         # The findings use the job's name in this home.
         recording = _named(_ended(recording, called), registry.free_name(name or recording.run.name))
         look = diagnosis_runs.of(recording)
-        digest = job_summaries.digest(snapshots.of(recording), look)
+        summary = diagnosis_summaries.of(snapshots.of(recording), look)
     conclusion = recording.conclusion or Conclusion(
         at=recording.at, version=metadata.version("paceline"), explanation=look.explanation
     )
@@ -74,7 +74,7 @@ def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: 
             home.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(home)
             try:
-                registry.store.import_run(named, _state(named), conclusion, digest)
+                registry.store.import_run(named, _state(named), conclusion, summary)
             except PacelineError:
                 shutil.rmtree(home, ignore_errors=True)
                 raise

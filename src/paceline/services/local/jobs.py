@@ -355,7 +355,7 @@ class Jobs(StoredLifeCycle):
             StoreError: the store cannot be read or written.
         """
         from paceline.services import retentions
-        from paceline.services.observing import job_summaries
+        from paceline.services.observing import diagnosis_summaries
 
         policy, now = retentions.of_environment(), self.clock()
         if dry_run:
@@ -365,7 +365,7 @@ class Jobs(StoredLifeCycle):
             policy,
             now=now,
             delete=self.delete,
-            conclude=lambda name: job_summaries.conclude(self, name),
+            conclude=lambda name: diagnosis_summaries.conclude(self, name),
             engine=LOCAL,
         )
         return list(aged)

@@ -36,14 +36,14 @@ def change(registry: RunRegistry, run: Run, source: str) -> None:
         InvalidInput: the job file is invalid, or runs something else.
         EngineError: the job has ended, and the new one does not fit this machine.
     """
-    name, spec = run.name, relayed(run, source)
+    name, spec = run.name, changed_spec(run, source)
     with change_locks.held(folders.RunFolder.of(run), "changed"):
-        registry.store.ask_relay(name, source, at=registry.clock())
+        registry.store.request_change(name, source, at=registry.clock())
     if run.phase.is_final:
         try:
             bring_back(registry, run, spec, source=source)
         except EngineError:
-            registry.store.drop_relay(name)
+            registry.store.drop_change(name)
             raise
     if registry.is_lost(registry.get(name)):
         registry.supervise(run)
@@ -59,11 +59,11 @@ def carry_on(registry: RunRegistry, name: str) -> bool:
         EngineError: the job does not fit this machine, neither changed nor unchanged.
         StoreError: the store cannot be written.
     """
-    relay, run = registry.store.waiting_relay(name), registry.get(name)
-    if relay is None:
+    change, run = registry.store.waiting_change(name), registry.get(name)
+    if change is None:
         return False
     if run.phase is JobPhase.SUCCEEDED:
-        registry.store.drop_relay(name)
+        registry.store.drop_change(name)
         late = JobEvent(
             at=registry.clock(), kind=NOT_CHANGED, message="it had succeeded before it could be changed"
         )
@@ -72,7 +72,7 @@ def carry_on(registry: RunRegistry, name: str) -> bool:
     told = "it goes on with another job file, from its last checkpoint"
     made = JobEvent(at=registry.clock(), kind=CHANGED, message=told)
     try:
-        bring_back(registry, run, relayed(run, relay.source), source=relay.source, told=[made])
+        bring_back(registry, run, changed_spec(run, change.source), source=change.source, told=[made])
     except (InvalidInput, NotFound, EngineError) as error:
         _go_on_unchanged(registry, run, error.message)
     return True
@@ -81,9 +81,9 @@ def carry_on(registry: RunRegistry, name: str) -> bool:
 def _go_on_unchanged(registry: RunRegistry, run: Run, reason: str) -> None:
     refused = JobEvent(at=registry.clock(), kind=NOT_CHANGED, message=reason)
     try:
-        bring_back(registry, run, run.spec, drops_relay=True, told=[refused])
+        bring_back(registry, run, run.spec, drops_change=True, told=[refused])
     except EngineError:
-        registry.store.drop_relay(run.name)
+        registry.store.drop_change(run.name)
         registry.store.append_events(run.name, [refused])
         raise
 
@@ -94,7 +94,7 @@ def bring_back(
     spec: JobSpec,
     *,
     source: str | None = None,
-    drops_relay: bool = False,
+    drops_change: bool = False,
     told: Sequence[JobEvent] = (),
 ) -> None:
     """Give an ended job a place again, and the state from which a supervisor continues; all of it or nothing.
@@ -104,7 +104,7 @@ def bring_back(
         run: the job.
         spec: the spec with which it continues.
         source: the job file, if it is another one.
-        drops_relay: whether to discard the requested change.
+        drops_change: whether to discard the requested change.
         told: the events to record.
 
     Raises:
@@ -120,11 +120,11 @@ def bring_back(
         if source is not None:
             (folder.path / "job.yaml").write_text(source)
         registry.store.save_state(
-            run.name, state, at=registry.clock(), events=told, source=source, drops_relay=drops_relay
+            run.name, state, at=registry.clock(), events=told, source=source, drops_change=drops_change
         )
 
 
-def relayed(run: Run, source: str) -> JobSpec:
+def changed_spec(run: Run, source: str) -> JobSpec:
     """Return the spec with which a local run continues, including the variable plan that its file names.
 
     Raises:

@@ -81,12 +81,12 @@ class Capacity:
         return tuple(each for each in self.holdings if each.node == node)
 
 
-def capacity(jobs: LifeCycle, lookout: LookCache, *, with_jobs: bool = True) -> Capacity:
+def capacity(jobs: LifeCycle, look_cache: LookCache, *, with_jobs: bool = True) -> Capacity:
     """Return the nodes where jobs run, and the jobs that hold or wait for their resources.
 
     Args:
         jobs: the operations on the jobs.
-        lookout: looks at the jobs.
+        look_cache: looks at the jobs.
         with_jobs: whether the caller may see the jobs, too.
 
     Raises:
@@ -102,9 +102,9 @@ def capacity(jobs: LifeCycle, lookout: LookCache, *, with_jobs: bool = True) -> 
     for summary in active[:MOST_JOBS]:
         try:
             if summary.phase is JobPhase.PENDING:
-                waiting.append(_waiting(jobs, lookout, summary))
+                waiting.append(_waiting(jobs, look_cache, summary))
             else:
-                holdings += _holdings(jobs, lookout, summary, nodes)
+                holdings += _holdings(jobs, look_cache, summary, nodes)
         except (NotFound, InvalidInput):  # The job was deleted, or its spec cannot be read.
             continue
     return Capacity(
@@ -115,9 +115,9 @@ def capacity(jobs: LifeCycle, lookout: LookCache, *, with_jobs: bool = True) -> 
     )
 
 
-def _waiting(jobs: LifeCycle, lookout: LookCache, summary: RunSummary) -> WaitingJob:
+def _waiting(jobs: LifeCycle, look_cache: LookCache, summary: RunSummary) -> WaitingJob:
     run = jobs.get(summary.name)
-    causes = lookout.look(run).explanation.causes
+    causes = look_cache.look(run).explanation.causes
     return WaitingJob(
         job=run.name,
         since=run.submitted_at,
@@ -129,7 +129,7 @@ def _waiting(jobs: LifeCycle, lookout: LookCache, summary: RunSummary) -> Waitin
 
 
 def _holdings(
-    jobs: LifeCycle, lookout: LookCache, summary: RunSummary, nodes: Sequence[Node]
+    jobs: LifeCycle, look_cache: LookCache, summary: RunSummary, nodes: Sequence[Node]
 ) -> Iterator[NodeHolding]:
     run = jobs.get(summary.name)
     by_node: dict[str, list[ReplicaRow]] = collections.defaultdict(list)
@@ -138,7 +138,7 @@ def _holdings(
         where = nodes[0].name if run.engine == LOCAL else row.host
         if where is not None and row.host is not None and not row.phase.is_final:
             by_node[where].append(row)
-    snapshot = lookout.snapshot(run)
+    snapshot = look_cache.snapshot(run)
     for where, rows in by_node.items():
         yield _holding(run, where, rows, snapshot)
 

@@ -92,7 +92,7 @@ def read(
         evaluations=store.evaluations(run.name),
         events=[event for _, event in store.events(run.name)],
         conclusion=store.conclusion(run.name) if run.phase.is_final else None,
-        changes=store.relays(run.name),
+        changes=store.spec_changes(run.name),
         probes=store.probes(run.name),
         thresholds=thresholds or {},
     )

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from paceline.control import allowances, commands, events
 from paceline.control.reconciliations import PodState, Stage
-from paceline.engines.kubernetes import kinds, sights
+from paceline.engines.kubernetes import kinds, pod_states
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.queues import QueueSystem, system_of
@@ -260,7 +260,7 @@ class Executor:
         for gone in refusals.keys() - {pod["metadata"]["uid"] for pod in found}:
             del refusals[gone]
         for pod in found:
-            seen = sights.attempt_of(pod)
+            seen = pod_states.attempt_of(pod)
             state = record.state.replica(seen[0]) if seen is not None else None
             if state is None or seen is None or state.attempt != seen[1]:
                 continue
@@ -271,7 +271,7 @@ class Executor:
             wanted = sizes.adjustable(sizes.sized(record.state.spec.role_of(state.replica), allowance))
             if sizes.is_sized(pod, wanted):
                 refusals.pop(pod["metadata"]["uid"], None)
-                why = sights.not_resized(pod)
+                why = pod_states.not_resized(pod)
             else:
                 why = await self._resize(pod, wanted, refusals)
             if why:
@@ -300,10 +300,10 @@ class Executor:
         spec = record.state.spec
         if not record.state.phase.is_final or spec.clean_up is CleanUp.RUNNING:
             return
-        for sight in seen:
-            completed = sight.reason is not None and sight.reason.kind is ExitKind.COMPLETED
-            if sight.stage is Stage.ENDED and (completed or spec.clean_up is CleanUp.ALL):
-                await self._delete(resource, sight.replica, sight.attempt)
+        for pod_state in seen:
+            completed = pod_state.reason is not None and pod_state.reason.kind is ExitKind.COMPLETED
+            if pod_state.stage is Stage.ENDED and (completed or spec.clean_up is CleanUp.ALL):
+                await self._delete(resource, pod_state.replica, pod_state.attempt)
 
     def _surroundings(self, resource: Object) -> Surroundings:
         return Surroundings(

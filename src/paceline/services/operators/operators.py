@@ -8,7 +8,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
-from paceline.engines.kubernetes import kinds, loops, sights
+from paceline.engines.kubernetes import kinds, loops, pod_states
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
 from paceline.model.jobs.job_specs import JobSpec
@@ -155,7 +155,7 @@ class Operator:
         self._queue.add((key[0], pod["metadata"]["labels"][labels.JOB]), GATHER_SECONDS)
 
     def _node_changed(self, _node: Object) -> None:
-        silent = sights.silent_nodes(self._nodes)
+        silent = pod_states.silent_nodes(self._nodes)
         if silent != self._silent:
             self._silent = silent
             for resource in self._jobs:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from paceline.control import events, reconciliations, resizings, scalings, states
 from paceline.control.reconciliations import PodState, ReconcileProgress
 from paceline.diagnosing.failures import known, last_words
-from paceline.engines.kubernetes import kinds, sights, times
+from paceline.engines.kubernetes import kinds, pod_states, times
 from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import InvalidInput, first_line
@@ -133,7 +133,7 @@ class Reconciler:
             refusal = records.refused(before, generation=generation, message=str(spec_or_fault))
             await self._write(resource, refusal)
             return None
-        seen = sights.sights(view.pods, silent=view.silent, now=now)
+        seen = pod_states.of(view.pods, silent=view.silent, now=now)
         seen = await self._judged(record, seen, resource)
         record, requests = _requested(record, spec_or_fault, view, seen)
         requests += _adjusted(record, spec_or_fault, resource, now)
@@ -177,17 +177,17 @@ class Reconciler:
             (replica.replica, replica.attempt) for replica in record.state.replicas if replica.phase.is_live
         }
         failed = {
-            number: sight
-            for number, sight in enumerate(seen)
-            if sight.reason is not None
-            and sight.reason.kind is ExitKind.ERROR
-            and (sight.replica, sight.attempt) in live
+            number: pod_state
+            for number, pod_state in enumerate(seen)
+            if pod_state.reason is not None
+            and pod_state.reason.kind is ExitKind.ERROR
+            and (pod_state.replica, pod_state.attempt) in live
         }
         if not failed:
             return seen
-        judged = await asyncio.gather(*(self._lasting(sight, resource) for sight in failed.values()))
+        judged = await asyncio.gather(*(self._lasting(pod_state, resource) for pod_state in failed.values()))
         judged_by_number = dict(zip(failed, judged, strict=True))
-        return [judged_by_number.get(number, sight) for number, sight in enumerate(seen)]
+        return [judged_by_number.get(number, pod_state) for number, pod_state in enumerate(seen)]
 
     async def _lasting(self, seen: PodState, resource: Object) -> PodState:
         """Mark a command's failure as lasting if its last output shows that it would fail again."""
@@ -287,7 +287,7 @@ class Reconciler:
         note = view.note if record.state.phase in _NOT_YET else self._unscaled(view, record)
         _, before = self._written[view.resource["metadata"]["uid"]]
         status = records.status(
-            record, before, generation=generation, now=now, message=note, notes=sights.notes(view.pods)
+            record, before, generation=generation, now=now, message=note, notes=pod_states.notes(view.pods)
         )
         await self._write(view.resource, status)
 
@@ -449,8 +449,8 @@ def _rebased(record: JobRecord, wanted: JobSpec, seen: Sequence[PodState]) -> Jo
     replica that ever had an attempt stays in the record, even if its role no longer exists.
     """
     attempts = {replica.replica: replica.attempt for replica in record.state.replicas}
-    for sight in seen:
-        attempts[sight.replica] = max(sight.attempt, attempts.get(sight.replica, 0))
+    for pod_state in seen:
+        attempts[pod_state.replica] = max(pod_state.attempt, attempts.get(pod_state.replica, 0))
     fresh = [
         dataclasses.replace(replica, attempt=attempts.get(replica.replica, 0))
         for replica in states.initial(wanted).replicas

@@ -19,7 +19,7 @@ from typing import Protocol
 
 from paceline.control.reconciliations import PodState, Stage
 from paceline.diagnosing.progress.commands import OUTPUT
-from paceline.engines.kubernetes import kinds, loops, sights, times
+from paceline.engines.kubernetes import kinds, loops, pod_states, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.local.folders import RunFolder
 from paceline.errors import PacelineError, StoreError
@@ -229,17 +229,17 @@ class CollectionRounds:
             self._store = await asyncio.to_thread(open_store, self._store_url)
             self._collector = Collector(self._cluster, self._store, intake=Intake(time.monotonic))
         await self._keep_jobs(self._store)
-        sights_by_source = dict(self._sources())
+        pod_states_by_source = dict(self._sources())
         if not leaving_only:
-            for gone in self._visits.keys() - sights_by_source.keys():
+            for gone in self._visits.keys() - pod_states_by_source.keys():
                 self._collector.forget(gone)
                 del self._visits[gone]
         async with asyncio.TaskGroup() as tasks:
-            for source, sight in sights_by_source.items():
-                if sight.is_leaving or not leaving_only:
-                    tasks.create_task(self._visit(self._collector, source, sight.stage))
+            for source, pod_state in pod_states_by_source.items():
+                if pod_state.is_leaving or not leaving_only:
+                    tasks.create_task(self._visit(self._collector, source, pod_state.stage))
         if not leaving_only:
-            await self._measure_silent(self._store, sights_by_source)
+            await self._measure_silent(self._store, pod_states_by_source)
 
     async def _measure_silent(self, store: Store, found: Mapping[AttemptSource, PodState]) -> None:
         """Store measurements from outside of replicas whose agents do not answer."""
@@ -249,8 +249,8 @@ class CollectionRounds:
         self._measured_at = now
         silent = {
             Pod(source.namespace, source.pod): source
-            for source, sight in found.items()
-            if sight.stage is Stage.RUNNING and self._is_silent(self._visits.get(source), now)
+            for source, pod_state in found.items()
+            if pod_state.stage is Stage.RUNNING and self._is_silent(self._visits.get(source), now)
         }
         if not silent:
             return
@@ -342,9 +342,9 @@ class CollectionRounds:
             if run is None or run not in self._kept:
                 continue
             for pod in self._present.pods_of(resource["metadata"]["uid"]):
-                for sight in sights.sights([pod], silent={}, now=self._clock()):
-                    if sight.stage is not Stage.COMING:
-                        yield AttemptSource.of(run, pod, sight), sight
+                for pod_state in pod_states.of([pod], silent={}, now=self._clock()):
+                    if pod_state.stage is not Stage.COMING:
+                        yield AttemptSource.of(run, pod, pod_state), pod_state
 
     async def _visit(self, collector: Collector, source: AttemptSource, stage: Stage) -> None:
         now = asyncio.get_running_loop().time()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from paceline.model.jobs.runs import Relay, Run
+from paceline.model.jobs.runs import Run, SpecChange
 from paceline.model.measures.samples import StepReport
 from paceline.model.studies.tunings import Judgement, Objective, TrialOutcome
 from paceline.services.life_cycles import StoredJobReader
@@ -31,7 +31,7 @@ class Changed:
             ``before`` or ``after`` is missing.
     """
 
-    relay: Relay
+    change: SpecChange
     before: float | None
     after: float | None
     judgement: Judgement | None
@@ -46,21 +46,21 @@ def changes(jobs: StoredJobReader, name: str) -> tuple[Changed, ...]:
     """
     run = jobs.get(name)
     store, stored = jobs.stored(name)
-    relays = store.relays(stored)
+    changes = store.spec_changes(stored)
     known = jobs.clock() - max(STORED_SECONDS, jobs.DELAY_SECONDS)
-    return tuple(_changed(store, stored, run, relays, place, now=known) for place in range(len(relays)))
+    return tuple(_changed(store, stored, run, changes, place, now=known) for place in range(len(changes)))
 
 
 def _changed(
-    store: Store, stored: str, run: Run, relays: Sequence[Relay], place: int, *, now: float
+    store: Store, stored: str, run: Run, changes: Sequence[SpecChange], place: int, *, now: float
 ) -> Changed:
-    relay = relays[place]
-    end = relays[place + 1].asked_at if place + 1 < len(relays) else run.finished_at or now
-    begun = (relays[place - 1].done_at if place else run.started_at) or relay.asked_at
-    before = _outcome(store, stored, max(begun, relay.asked_at - WINDOW_SECONDS), relay.asked_at)
-    after = None if relay.done_at is None else _outcome(store, stored, relay.done_at, end, first=True)
+    change = changes[place]
+    end = changes[place + 1].asked_at if place + 1 < len(changes) else run.finished_at or now
+    begun = (changes[place - 1].done_at if place else run.started_at) or change.asked_at
+    before = _outcome(store, stored, max(begun, change.asked_at - WINDOW_SECONDS), change.asked_at)
+    after = None if change.done_at is None else _outcome(store, stored, change.done_at, end, first=True)
     return Changed(
-        relay=relay,
+        change=change,
         before=before.speed if before else None,
         after=after.speed if after else None,
         judgement=judgements.judge(Objective(), before, after) if before and after else None,

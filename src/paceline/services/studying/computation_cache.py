@@ -40,20 +40,20 @@ class Advisor:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._models, self._proposals = _Kept(clock, "models"), _Kept(clock, "proposals")
 
-    def model(self, namespace: str | None, run: Run, lookout: LookCache) -> Future[SpeedModel]:
+    def model(self, namespace: str | None, run: Run, look_cache: LookCache) -> Future[SpeedModel]:
         """Return a future of the speed model of a job, whose result raises as `predictions.model`."""
 
         def compute() -> SpeedModel:
             from paceline.services.studying import predictions
 
-            found = predictions.model(lookout.look(run).recording)
+            found = predictions.model(look_cache.look(run).recording)
             # Every forecast needs the speed of the current layout, which `forecasts` caches.
             predictions.forecast_of(found, found.measured.layout)
             return found
 
         return self._models.get(_key(namespace, run), compute, is_final=run.phase.is_final)
 
-    def proposals(self, namespace: str | None, run: Run, lookout: LookCache) -> Future[list[Proposal]]:
+    def proposals(self, namespace: str | None, run: Run, look_cache: LookCache) -> Future[list[Proposal]]:
         """Return a future of the proposals for a job, whose result raises as ``LookCache.look``."""
 
         def compute() -> list[Proposal]:
@@ -61,7 +61,7 @@ class Advisor:
             from paceline.services.studying import proposals, tunings
 
             objective = tunings.limited(Objective(), run.spec, on_cluster=run.engine == KUBERNETES)
-            return proposals.proposals(lookout.look(run).recording, objective)
+            return proposals.proposals(look_cache.look(run).recording, objective)
 
         return self._proposals.get(_key(namespace, run), compute, is_final=run.phase.is_final)
 

@@ -88,7 +88,7 @@ class Changer:
     def _in_turns(self, name: str, proposal: Proposal, as_is: JobSpec, wanted: JobSpec) -> LiveChange:
         """Try a proposal that needs no restart in turn with the current settings, which takes seconds."""
         times = probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds)
-        found = turns.tried(self.jobs, name, as_is, wanted, times, self.tell)
+        found = turns.take_turns(self.jobs, name, as_is, wanted, times, self.tell)
         judgement = judgements.in_turns(self.objective, found.before, found.after)
         if judgement.kept:
             turns.keep(self.jobs, name, wanted)
@@ -104,7 +104,7 @@ class Changer:
         Raises:
             Conflict: the change was refused, and the job continues unchanged; or the job is lost.
         """
-        known = max((each.id for each in self.jobs.relays(name)), default=0)
+        known = max((each.id for each in self.jobs.spec_changes(name)), default=0)
         self.tell(f"{name} saves its parameters and stops")
         self.jobs.change(name, source)
         at = self._made(name, known)
@@ -112,7 +112,7 @@ class Changer:
         return self._measured(name, after=at)
 
     def _made(self, name: str, known: int) -> float:
-        """Wait until the supervisor or operator has made the change that follows the relay ``known``.
+        """Wait until the supervisor or operator has made the change that follows the change ``known``.
 
         Returns:
             When the change was made (Unix seconds).
@@ -122,7 +122,7 @@ class Changer:
         """
         deadline = time.monotonic() + self.times.start_seconds
         while time.monotonic() < deadline:
-            made = [each for each in self.jobs.relays(name) if each.id > known]
+            made = [each for each in self.jobs.spec_changes(name) if each.id > known]
             if not made:
                 raise Conflict(f"{name} was not changed{self._refusal(name)}", f"paceline why {name}")
             if made[-1].done_at is not None:

@@ -66,11 +66,11 @@ def trend(store: Store, model: str, *, engine: str, scope: str) -> ModelTrend:
             spec=run.spec,
             settings=past_runs.settings(run.source or specs.dump_job(run.spec)),
             submitted_at=run.submitted_at,
-            examples_per_second=run.digest.examples_per_second,
-            used_cores=run.digest.used_cores,
-            auc=run.digest.auc,
+            examples_per_second=run.diagnosis.examples_per_second,
+            used_cores=run.diagnosis.used_cores,
+            auc=run.diagnosis.auc,
         )
         for run in model_runs
-        if run.digest is not None and run.digest.examples_per_second
+        if run.diagnosis is not None and run.diagnosis.examples_per_second
     ]
     return ModelTrend(model=model, runs=tuple(model_runs), regressions=judging.regressions(past))

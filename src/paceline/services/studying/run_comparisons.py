@@ -76,7 +76,7 @@ class RunComparison:
     sides: tuple[Side, ...]
 
 
-def compared(jobs: JobReader, lookout: LookCache, names: Sequence[str]) -> RunComparison:
+def compared(jobs: JobReader, look_cache: LookCache, names: Sequence[str]) -> RunComparison:
     """Return the comparison of runs with the first of them.
 
     Raises:
@@ -87,7 +87,7 @@ def compared(jobs: JobReader, lookout: LookCache, names: Sequence[str]) -> RunCo
     run_names = list(dict.fromkeys(names))
     if len(run_names) > MOST_RUNS:
         raise InvalidInput(f"{len(run_names)} runs are too many to compare", f"at most {MOST_RUNS}")
-    looks = [lookout.look(jobs.get(name)) for name in run_names]
+    looks = [look_cache.look(jobs.get(name)) for name in run_names]
     times = [_trained(look.recording) for look in looks]
     outcomes = [_outcome(look.recording, time) for look, time in zip(looks, times, strict=True)]
     seen = [outcome.losses[-1].examples if outcome.losses else 0 for outcome in outcomes]

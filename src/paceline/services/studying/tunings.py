@@ -20,12 +20,12 @@ from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.tunings import (
-    FinalPair,
     Judgement,
     Objective,
     Quality,
     Trial,
     TrialOutcome,
+    TrialPair,
     Tuning,
 )
 from paceline.services.life_cycles import LifeCycle
@@ -181,7 +181,7 @@ class Tuner:
             )
             under_way = dataclasses.replace(tuning, trials=(*tuning.trials, trial))
             best_spec, changed_spec = (specs.parse_job(text).spec for text in (best.source, source))
-            outcomes = turns.tried(
+            outcomes = turns.take_turns(
                 self.jobs,
                 run.name,
                 best_spec,
@@ -250,7 +250,7 @@ class Tuner:
             # The order alternates, so that a machine that becomes slower favours neither side.
             order = (_BEFORE, _AFTER) if number % 2 else (_AFTER, _BEFORE)
             found = {side: self._side(tuning, side, sides[side], examples, auc) for side in order}
-            pair = FinalPair(before=found[_BEFORE], after=found[_AFTER])
+            pair = TrialPair(before=found[_BEFORE], after=found[_AFTER])
             tuning = self._saved(dataclasses.replace(tuning, pairs=(*tuning.pairs, pair)))
         if pairs and tuning.quality is None:
             for side in [each for each in sides if each not in auc]:

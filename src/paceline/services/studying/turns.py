@@ -26,7 +26,7 @@ TURNS = 3
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
+class TurnOutcome:
     """What was measured: the windows of both sides, in the order of their turns."""
 
     before: TrialOutcome
@@ -46,14 +46,14 @@ def is_possible(jobs: LiveControl, run: Run, before: JobSpec, after: JobSpec) ->
     return found is not None and {each.knob for each in found} <= jobs.knobs(run)
 
 
-def tried(
+def take_turns(
     jobs: LiveControl,
     name: str,
     before: JobSpec,
     after: JobSpec,
     times: probes.ProbeTimes,
     tell: Callable[[str], None] = lambda _: None,
-) -> Tried:
+) -> TurnOutcome:
     """Give a running job the settings of another job file for some seconds, in turn with its own settings.
 
     In the end the job has its own settings again.
@@ -93,7 +93,7 @@ def tried(
     speeds = [
         tuple(windows.rate(RateUnit.EXAMPLES, steps, (), *span) or 0.0 for span in spans) for spans in sides
     ]
-    return Tried(
+    return TurnOutcome(
         before=TrialOutcome(examples_per_second=speeds[0], asked_cores=before.asked_cores),
         after=TrialOutcome(examples_per_second=speeds[1], asked_cores=after.asked_cores),
     )

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import SourceError
-from paceline.model.explanations.job_summaries import Digest
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, SpecChange
 from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
 from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe, RateUnit
 from paceline.model.measures.samples import EvaluationReport
@@ -94,12 +94,12 @@ def summary(document: Document) -> RunSummary:
         labels=dict(document["labels"]),
         namespace=document["namespace"],
         model=document["model"],
-        digest=None if document["digest"] is None else _digest(document["digest"]),
+        diagnosis=None if document["diagnosis"] is None else _diagnosis_summary(document["diagnosis"]),
     )
 
 
-def _digest(document: Document) -> Digest:
-    return _value(Digest, {**document, "at": instant(document["at"])})
+def _diagnosis_summary(document: Document) -> DiagnosisSummary:
+    return _value(DiagnosisSummary, {**document, "at": instant(document["at"])})
 
 
 def replica(document: Document) -> ReplicaRow:
@@ -135,10 +135,10 @@ def event(document: Document) -> JobEvent:
     )
 
 
-def relay(document: Document) -> Relay:
+def spec_change(document: Document) -> SpecChange:
     """Return a requested change of a job."""
     moments = {name: instant(document[name]) for name in ("asked_at", "done_at")}
-    return _value(Relay, {**document, **moments})
+    return _value(SpecChange, {**document, **moments})
 
 
 def probe(document: Document) -> Probe:

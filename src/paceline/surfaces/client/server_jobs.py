@@ -19,7 +19,7 @@ from paceline.errors import Conflict, InvalidInput, NotFound, PacelineError, Sto
 from paceline.model.jobs.adjustments import Adjustment, Knob
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.run_queries import MOST_RUNS, Cursor, RunPage, RunQuery
-from paceline.model.jobs.runs import JobEvent, Relay, ReplicaRow, Run, RunSummary, Submit
+from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, SpecChange, Submit
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.probes import Probe
 from paceline.model.measures.recordings import Recording
@@ -146,9 +146,9 @@ class ServerJobs(LifeCycle):
         with readings.understanding(name):
             return [(each["id"], readings.event(each)) for each in document["items"]]
 
-    def relays(self, name: str) -> list[Relay]:
-        """Return the requested changes of a run (see `LifeCycle.relays`)."""
-        return self._items(name, "changes", readings.relay)
+    def spec_changes(self, name: str) -> list[SpecChange]:
+        """Return the requested changes of a run (see `LifeCycle.spec_changes`)."""
+        return self._items(name, "changes", readings.spec_change)
 
     def probes(self, name: str) -> list[Probe]:
         """Return the probes of a run, the oldest first."""

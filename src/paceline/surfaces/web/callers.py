@@ -44,7 +44,7 @@ class CallerRequest:
 
     Attributes:
         jobs: the jobs of the request's namespace.
-        lookout: the latest looks at these jobs.
+        look_cache: the latest looks at these jobs.
         namespace: None on this machine.
         origin: the address that the request came from.
         job_files: reads the job files in requests.
@@ -54,7 +54,7 @@ class CallerRequest:
     caller: Caller
     operation: ApiOperation
     jobs: StoredLifeCycle
-    lookout: LookCache
+    look_cache: LookCache
     namespace: str | None
     origin: str
     job_files: JobFiles
@@ -251,9 +251,9 @@ def may(operation: ApiOperation) -> Callable[..., CallerRequest]:
             raise RequestRefused(
                 HTTPStatus.FORBIDDEN, f"{known.name} may not do this{where}: {operation.value}"
             )
-        jobs, lookout = site.jobs(namespace), site.lookout(namespace)
+        jobs, look_cache = site.jobs(namespace), site.look_cache(namespace)
         job_files: JobFiles = request.app.state.job_files
-        return CallerRequest(site, known, operation, jobs, lookout, namespace, address(request), job_files)
+        return CallerRequest(site, known, operation, jobs, look_cache, namespace, address(request), job_files)
 
     asked.operation = operation  # type: ignore[attr-defined]
     return asked

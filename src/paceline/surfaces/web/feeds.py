@@ -14,7 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from paceline.errors import PacelineError
 from paceline.services.life_cycles import StoredJobReader
-from paceline.services.observing import job_summaries
+from paceline.services.observing import diagnosis_summaries
 from paceline.services.observing.look_cache import LookCache
 from paceline.surfaces import documents
 from paceline.surfaces.web.problems import RequestRefused
@@ -32,14 +32,14 @@ class Update:
     """What is known of a job at one moment, in the form in which it is sent.
 
     Attributes:
-        digest: the state of the job in a few numbers.
+        diagnosis: the state of the job in a few numbers.
         snapshot: the whole state of the job.
         events: with their numbers, the oldest first.
         is_over: whether the job has ended, so that no more events will come.
         submitted_at: when the job was submitted (Unix seconds); another job of its name has another time.
     """
 
-    digest: str
+    diagnosis: str
     snapshot: str
     events: tuple[tuple[int, str], ...]
     is_over: bool
@@ -51,15 +51,15 @@ class Feed:
 
     Args:
         jobs: the jobs that include it.
-        lookout: looks at the job.
+        look_cache: looks at the job.
         name: the name of the job.
         clock: a monotonic clock in seconds.
     """
 
     def __init__(
-        self, jobs: StoredJobReader, lookout: LookCache, name: str, clock: Callable[[], float]
+        self, jobs: StoredJobReader, look_cache: LookCache, name: str, clock: Callable[[], float]
     ) -> None:
-        self._jobs, self._lookout, self._name, self._clock = jobs, lookout, name, clock
+        self._jobs, self._look_cache, self._name, self._clock = jobs, look_cache, name, clock
         self._lock = asyncio.Lock()
         self._seen: tuple[float, Update] | None = None
         self._events: collections.deque[tuple[int, str]] = collections.deque(maxlen=MOST_EVENTS)
@@ -87,10 +87,10 @@ class Feed:
         last = self._events[-1][0] if self._events else 0
         self._events.extend(events(self._jobs, self._name, last))
         # All followers share this look, so it has to be current; a page opened afterwards need not wait.
-        snapshot = self._lookout.snapshot(run, waits=True)
-        look = self._lookout.look(run)
+        snapshot = self._look_cache.snapshot(run, waits=True)
+        look = self._look_cache.look(run)
         return Update(
-            digest=json.dumps(documents.digest(job_summaries.digest(snapshot, look))),
+            diagnosis=json.dumps(documents.diagnosis_summary(diagnosis_summaries.of(snapshot, look))),
             snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
             is_over=run.phase.is_final,
@@ -117,11 +117,11 @@ class Feeds:
         self._clock = clock
         self._feeds: collections.OrderedDict[tuple[str | None, str], Feed] = collections.OrderedDict()
 
-    def of(self, namespace: str | None, name: str, jobs: StoredJobReader, lookout: LookCache) -> Feed:
+    def of(self, namespace: str | None, name: str, jobs: StoredJobReader, look_cache: LookCache) -> Feed:
         """Return the feed of a job."""
         key = namespace, name
         if key not in self._feeds:
-            self._feeds[key] = Feed(jobs, lookout, name, self._clock)
+            self._feeds[key] = Feed(jobs, look_cache, name, self._clock)
             if len(self._feeds) > MOST_FEEDS:
                 self._feeds.popitem(last=False)
         self._feeds.move_to_end(key)
@@ -145,12 +145,12 @@ async def followed(
         name: the name of the job.
         last_id: the number of the last event that the follower has seen.
         check: raises once the follower may not follow any more.
-        whole: whether to send snapshots instead of digests.
+        whole: whether to send snapshots instead of summaries.
     """
     for number, text in await run_in_threadpool(events, jobs, name, last_id):
         yield ServerSentEvent(event="event", raw_data=text, id=str(number))
         last_id = number
-    kind, last = "snapshot" if whole else "digest", ""
+    kind, last = "snapshot" if whole else "diagnosis", ""
     submitted_at: float | None = None
     while True:
         try:
@@ -166,7 +166,7 @@ async def followed(
             if number > last_id:
                 yield ServerSentEvent(event="event", raw_data=text, id=str(number))
                 last_id = number
-        now = update.snapshot if whole else update.digest
+        now = update.snapshot if whole else update.diagnosis
         if now != last:
             yield ServerSentEvent(event=kind, raw_data=now)
             last = now

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import uvicorn
 
 from paceline.errors import EngineError, InvalidInput
-from paceline.services.observing.job_summaries import Keeper
+from paceline.services.observing.diagnosis_summaries import Keeper
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.connections import TimedConnection
 from paceline.surfaces.web.origins import Proxies
@@ -123,7 +123,7 @@ def run(
     named: Collection[str] = (),
     proxies: Proxies | None = None,
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT, and refresh the digests of the jobs meanwhile.
+    """Answer requests until SIGTERM or SIGINT, and refresh the diagnosis summaries meanwhile.
 
     Args:
         site: the jobs, the store and the gate to serve.
@@ -133,7 +133,7 @@ def run(
         proxies: proxies whose headers on a request's origin are believed; None: no proxy is believed.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-    keeper = Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=site.DIGEST_SECONDS)
+    keeper = Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=site.DIAGNOSIS_SECONDS)
     server = _Server(
         uvicorn.Config(
             application(site, hosts=hosts(listener, named), proxies=proxies),
@@ -148,7 +148,7 @@ def run(
         )
     )
     server.ready = ready
-    looking = threading.Thread(target=keeper.run, name="digests")
+    looking = threading.Thread(target=keeper.run, name="diagnosis-summaries")
     looking.start()
     try:
         server.run(sockets=[listener])

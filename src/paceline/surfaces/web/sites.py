@@ -22,7 +22,7 @@ from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.life_cycles import StoredLifeCycle
 from paceline.services.local.jobs import Jobs
-from paceline.services.observing.job_summaries import Watched
+from paceline.services.observing.diagnosis_summaries import Watched
 from paceline.services.observing.look_cache import Latest, LookCache
 from paceline.stores import Store
 from paceline.surfaces.web.gates import Gate
@@ -37,7 +37,7 @@ class Site(abc.ABC):
     """A place with jobs that a server gives access to."""
 
     #: The greatest age of a job's line in a list.
-    DIGEST_SECONDS: ClassVar[float] = 0.0
+    DIAGNOSIS_SECONDS: ClassVar[float] = 0.0
     #: The engine that runs the jobs, as in ``Run.engine``.
     engine: str
     #: The default namespace; None: this machine has no namespaces.
@@ -56,7 +56,7 @@ class Site(abc.ABC):
         """
 
     @abc.abstractmethod
-    def lookout(self, namespace: str | None) -> LookCache:
+    def look_cache(self, namespace: str | None) -> LookCache:
         """Return the latest looks at the jobs of a namespace; raises as ``jobs`` does."""
 
     @abc.abstractmethod
@@ -101,7 +101,7 @@ class LocalSite(Site):
 
     def __init__(self, jobs: Jobs, gate: Gate) -> None:
         self._jobs = jobs
-        self._lookout = LookCache(jobs, time.monotonic)
+        self._look_cache = LookCache(jobs, time.monotonic)
         self.store, self.clock, self.gate = jobs.store, jobs.clock, gate
 
     def jobs(self, namespace: str | None) -> StoredLifeCycle:
@@ -110,9 +110,9 @@ class LocalSite(Site):
             raise InvalidInput(f"this machine has no namespaces: {namespace!r}", "leave it out")
         return self._jobs
 
-    def lookout(self, namespace: str | None) -> LookCache:
+    def look_cache(self, namespace: str | None) -> LookCache:
         """Return the latest looks at the jobs of this machine."""
-        return self._lookout
+        return self._look_cache
 
     def namespaces(self) -> list[str]:
         """Return the namespaces of this machine: none."""
@@ -124,7 +124,7 @@ class LocalSite(Site):
 
     def watched(self, run: str) -> Watched:
         """Return the job of a run: on this machine both have the same name."""
-        return Watched(self._jobs, self._lookout, run)
+        return Watched(self._jobs, self._look_cache, run)
 
     def base(self, named: str | None) -> Path:
         """Return a folder of this machine; the token's holder may read what the server may read here."""
@@ -156,7 +156,7 @@ class ClusterSite(Site):
     """
 
     #: The operator delivers samples no sooner, and each look asks the API server for pods, events and nodes.
-    DIGEST_SECONDS = ClusterJobs.DELAY_SECONDS
+    DIAGNOSIS_SECONDS = ClusterJobs.DELAY_SECONDS
     engine = KUBERNETES
 
     def __init__(
@@ -180,7 +180,7 @@ class ClusterSite(Site):
         """Return the life cycle of a namespace's jobs."""
         return self._of(namespace or self._default)[0]
 
-    def lookout(self, namespace: str | None) -> LookCache:
+    def look_cache(self, namespace: str | None) -> LookCache:
         """Return the latest looks at the jobs of a namespace."""
         return self._of(namespace or self._default)[1]
 

@@ -12,8 +12,8 @@ import pytest
 from support import browsers, filled_homes
 from support.served import serving
 
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.explanations.findings import Severity
-from paceline.model.explanations.job_summaries import Digest
 from paceline.model.jobs.runs import JobEvent
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
@@ -59,11 +59,11 @@ def link(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         )
         with open_store(home.store_url) as store:
             store.append_events(name, [JobEvent(at=1e9, kind="replica-exited", message=text)])
-            digest = Digest(
+            summary = DiagnosisSummary(
                 at=2e9, examples_per_second=None, trend=(), progress=None, imbalance=None, code="PS101",
                 severity=Severity.WARNING, finding=text,
             )  # fmt: skip
-            store.save_digest(name, digest)
+            store.save_diagnosis(name, summary)
     with serving(home) as server:
         yield f"{server.url}/enter?token={server.token}"
 

@@ -6,8 +6,8 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes, html_pages
 
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.explanations.findings import Severity
-from paceline.model.explanations.job_summaries import Digest
 from paceline.services.local import jobs, state_dirs
 
 
@@ -18,11 +18,11 @@ def test_a_home_without_jobs_says_what_to_do(client: TestClient) -> None:
 def test_jobs_with_what_is_known_of_them(client: TestClient, home: state_dirs.Home, api: jobs.Jobs) -> None:
     filled_homes.fill(home, "census")
     filled_homes.fill(home, "clicks")
-    digest = Digest(
+    summary = DiagnosisSummary(
         at=1e9, examples_per_second=18_300.0, trend=(1.0, 2.0, None, 3.0), progress=0.5, eta_seconds=90.0,
         imbalance=2.5, code="PS101", severity=Severity.WARNING, finding="Every PS <is> at its limit.",
     )  # fmt: skip
-    api.store.save_digest("clicks", digest)
+    api.store.save_diagnosis("clicks", summary)
     page = client.get("/", params={"search": "cli"}).text
     for shown in (
         "PS101",

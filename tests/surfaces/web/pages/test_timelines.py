@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.model.jobs.runs import JobEvent, Relay
+from paceline.model.jobs.runs import JobEvent, SpecChange
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.observing import diagnosis_runs
@@ -24,8 +24,8 @@ def recording() -> Recording:
 
 def test_events_changes_and_findings_the_latest_first(recording: Recording) -> None:
     start = recording.run.submitted_at
-    relay = Relay(id=1, asked_at=start + 20, source="", before="", done_at=start + 25)
-    found = timelines.entries(diagnosis_runs.of(recording), recording.events, [relay])
+    change = SpecChange(id=1, asked_at=start + 20, source="", before="", done_at=start + 25)
+    found = timelines.entries(diagnosis_runs.of(recording), recording.events, [change])
     assert [each.at for each in found] == sorted((each.at for each in found), reverse=True)
     kinds = [each.kind for each in found]
     assert kinds.count("change") == 2

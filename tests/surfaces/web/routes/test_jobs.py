@@ -12,8 +12,8 @@ import pytest
 from starlette.testclient import TestClient
 from support import filled_homes
 
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.explanations.findings import Severity
-from paceline.model.explanations.job_summaries import Digest
 from paceline.model.jobs.run_queries import RunPage, RunQuery
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
@@ -108,18 +108,18 @@ def test_a_list_in_pages(client: TestClient, home: state_dirs.Home, api: jobs.Jo
     for number, name in enumerate(("census", "clicks", "wide")):
         spec = dataclasses.replace(filled_homes.spec_of(name), labels={"team": "ads" if number else "search"})
         filled_homes.fill(home, name, submitted_at=1e9 + number, spec=spec)
-    digest = Digest(
+    summary = DiagnosisSummary(
         at=1e9, examples_per_second=2e4, trend=(1.0, None), code="PS001", severity=Severity.ERROR,
         finding="ps-0 is full",
     )  # fmt: skip
-    api.store.save_digest("census", digest)
+    api.store.save_diagnosis("census", summary)
 
     first = client.get("/api/v1/jobs", params={"limit": 2}).json()
     assert ([each["name"] for each in first["items"]], first["total"]) == (["wide", "clicks"], 3)
     second = client.get("/api/v1/jobs", params={"limit": 2, "after": first["after"]}).json()
     assert [each["name"] for each in second["items"]] == ["census"]
     assert second["after"] is None
-    assert second["items"][0]["digest"]["finding"] == "ps-0 is full"
+    assert second["items"][0]["diagnosis"]["finding"] == "ps-0 is full"
     for query, names in (
         ({"search": "WI"}, ["wide"]),
         ({"label": "team=ads,team"}, ["wide", "clicks"]),

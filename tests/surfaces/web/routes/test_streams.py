@@ -37,7 +37,7 @@ def test_a_job_is_followed_to_its_end(
     found = follow(client, "clicks")
     kinds = [each.kind for each in found]
     assert kinds[-1] == "end"
-    assert "digest" in kinds  # How many, depends on how fast the machine is.
+    assert "diagnosis" in kinds  # How many, depends on how fast the machine is.
     told = [each for each in found if each.kind == "event"]
     assert [(each.id, each.data["id"]) for each in told] == [
         (str(number), number) for number, _ in api.events("clicks")
@@ -51,7 +51,7 @@ def test_a_job_is_followed_to_its_end(
 def test_many_follow_with_one_look(client: TestClient, home: state_dirs.Home, api: jobs.Jobs) -> None:
     filled_homes.fill(home, "census", loads=(0.5, 0.9), steps=3)
     first = follow(client, "census")
-    assert [each.kind for each in first] == ["digest", "end"]
+    assert [each.kind for each in first] == ["diagnosis", "end"]
     assert first[0].data["imbalance"] == pytest.approx(0.9 / 0.7)
     whole = follow(client, "census", snapshots=True)
     assert [each.kind for each in whole] == ["snapshot", "end"]

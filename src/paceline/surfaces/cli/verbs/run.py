@@ -58,7 +58,7 @@ def command(session: sessions.CliSession, file: str, name: str | None, dry_run: 
 
 def _show(jobs: JobReader, run: Run, output: str) -> None:
     """Print the result: measurements if they are at hand, else the replicas."""
-    from paceline.services.observing import diagnosis_runs, job_summaries
+    from paceline.services.observing import diagnosis_runs, diagnosis_summaries
     from paceline.surfaces import documents
     from paceline.surfaces.views import job_tables, summaries
 
@@ -70,7 +70,7 @@ def _show(jobs: JobReader, run: Run, output: str) -> None:
         look = diagnosis_runs.Looker(jobs, run.name).look()
         if output != "table":
             printing.emit(documents.snapshot(snapshot, look), output)
-        job_summaries.remember(jobs, look)
+        diagnosis_summaries.remember(jobs, look)
         return
     replicas = jobs.replicas(run.name)
     if output == "table":

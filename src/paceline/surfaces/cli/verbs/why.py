@@ -40,7 +40,7 @@ def command(session: sessions.CliSession, name: str, fail_on: str | None, anew: 
     NAME may be the file of a recording (`paceline record`).
     """
     from paceline.diagnosing import catalogues, diagnoses
-    from paceline.services.observing import job_summaries, recordings
+    from paceline.services.observing import diagnosis_summaries, recordings
     from paceline.services.observing.diagnosis_runs import DiagnosisRun
 
     recording = sessions.recording(name)
@@ -53,7 +53,7 @@ def command(session: sessions.CliSession, name: str, fail_on: str | None, anew: 
         with session.jobs() as jobs:
             recording, found = recordings.explain(jobs, name, thinned=True, anew=anew)
             if recording is not None and not anew:
-                job_summaries.remember(jobs, DiagnosisRun(recording=recording, explanation=found))
+                diagnosis_summaries.remember(jobs, DiagnosisRun(recording=recording, explanation=found))
     _show(session, recording, found, output)
     _fail(found, fail_on)
     codes = [f"paceline explain {catalogues.topic(cause.name).code}" for cause in found.causes[:1]]

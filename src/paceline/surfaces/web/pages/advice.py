@@ -77,7 +77,7 @@ class Slider:
 def show_proposals(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show what could be changed, or that this is being computed."""
     run = asked.jobs.get(name)
-    coming = _advisor(request).proposals(asked.namespace, run, asked.lookout)
+    coming = _advisor(request).proposals(asked.namespace, run, asked.look_cache)
     diffs = Diffs.of(run)
     found = [_row(each, diffs) for each in coming.result()] if coming.done() else None
     may_apply = routes.can_go_on(run)
@@ -97,7 +97,7 @@ def _unknown(asked: CallerRequest, run: Run) -> str:
     """Return, as a sentence, which data proposals still need; empty: there is enough."""
     from paceline.services.studying import proposals
 
-    why = proposals.none_known(asked.lookout.look(run).recording)
+    why = proposals.none_known(asked.look_cache.look(run).recording)
     return "" if why == proposals.NOTHING else f"{why[:1].upper()}{why[1:]}."
 
 
@@ -145,7 +145,7 @@ async def show_what_if(
 ) -> HTMLResponse:
     """Show what a shape would bring, and those beside it; or the part of the page that changes."""
     run = await run_in_threadpool(asked.jobs.get, name)
-    coming = _advisor(request).model(asked.namespace, run, asked.lookout)
+    coming = _advisor(request).model(asked.namespace, run, asked.look_cache)
     model = await advice.computed(coming)
     values = await run_in_threadpool(_what_if, model, given)
     may_apply = routes.can_go_on(run)

@@ -60,7 +60,7 @@ def _page(
 
 
 def _now(asked: CallerRequest) -> dict[str, Any]:
-    found = capacities.capacity(asked.jobs, asked.lookout, with_jobs=asked.may(ApiOperation.LIST))
+    found = capacities.capacity(asked.jobs, asked.look_cache, with_jobs=asked.may(ApiOperation.LIST))
     nodes = sorted(found.nodes, key=lambda node: (-_fullness(node), node.name))
     return {
         "capacity": found,

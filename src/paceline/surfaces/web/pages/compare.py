@@ -51,7 +51,7 @@ def show(
     """Show jobs side by side, and others to choose from."""
     names = list(dict.fromkeys(job))
     chosen = names[:MOST_RUNS]
-    comparison = run_comparisons.compared(asked.jobs, asked.lookout, chosen) if len(chosen) > 1 else None
+    comparison = run_comparisons.compared(asked.jobs, asked.look_cache, chosen) if len(chosen) > 1 else None
     page = listing.jobs.page(RunQuery(search=search, limit=MOST_SHOWN))
     return rendering.page(
         request,

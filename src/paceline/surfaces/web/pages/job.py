@@ -54,10 +54,10 @@ def show_now(request: Request, asked: Readable, name: Name) -> HTMLResponse:
 
 def _now(asked: CallerRequest, name: str) -> dict[str, Any]:
     run = asked.jobs.get(name)
-    found = asked.lookout.look(run).explanation
+    found = asked.look_cache.look(run).explanation
     return {
         "run": run,
-        "snapshot": asked.lookout.snapshot(run),
+        "snapshot": asked.look_cache.snapshot(run),
         "answer": answers.answer(found, diffs=Diffs.of(run)),
         "may_apply": change_routes.can_go_on(run),
         "changes": changes.changes(asked.jobs, name)[::-1],
@@ -68,7 +68,7 @@ def _now(asked: CallerRequest, name: str) -> dict[str, Any]:
 @router.get("/replicas")
 def show_replicas(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show how each replica does, as numbers."""
-    snapshot = asked.lookout.snapshot(asked.jobs.get(name))
+    snapshot = asked.look_cache.snapshot(asked.jobs.get(name))
     return rendering.page(request, "job_replicas.html", snapshot=snapshot)
 
 
@@ -76,7 +76,9 @@ def show_replicas(request: Request, asked: Readable, name: Name) -> HTMLResponse
 def show_timeline(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     """Show what happened and what was found, the latest first."""
     events = scripts.others(event for _, event in asked.jobs.events(name))
-    found = timelines.entries(asked.lookout.look(asked.jobs.get(name)), events, asked.jobs.relays(name))
+    found = timelines.entries(
+        asked.look_cache.look(asked.jobs.get(name)), events, asked.jobs.spec_changes(name)
+    )
     return rendering.page(request, "job_timeline.html", entries=found)
 
 
@@ -86,7 +88,7 @@ def show_steps(request: Request, asked: Readable, name: Name) -> HTMLResponse:
     and changed of scripts at all.
     """
     run = asked.jobs.get(name)
-    recording = asked.lookout.look(run).recording
+    recording = asked.look_cache.look(run).recording
     newest = max((trace.at for trace in recording.traces), default=None)
     return rendering.page(
         request,
@@ -165,7 +167,7 @@ def apply(
 ) -> HTMLResponse:
     """Let the job go on with what a cause proposes, and show it."""
     run = asked.jobs.get(name)
-    code, found = fields.get("cause", ""), asked.lookout.look(run).explanation.causes
+    code, found = fields.get("cause", ""), asked.look_cache.look(run).explanation.causes
     cause = next((each for each in found if catalogues.topic(each.name).code == code), None)
     if cause is None or not cause.changes:
         raise Conflict(f"{code} is not there any more, or proposes nothing", f"paceline why {name}")

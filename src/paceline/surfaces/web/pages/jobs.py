@@ -77,18 +77,18 @@ def list_jobs(
 
 def _row(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return a job as its row shows it; an en dash stands for a value that was not measured."""
-    digest = item["digest"] or {}
-    eta = digest.get("eta_seconds")
+    summary = item["diagnosis"] or {}
+    eta = summary.get("eta_seconds")
     return {
         **{name: item[name] for name in ("name", "labels", "phase", "replicas")},
-        "progress": _or_dash(digest.get("progress"), cells.percent),
+        "progress": _or_dash(summary.get("progress"), cells.percent),
         "eta": "" if eta is None else cells.duration(eta),
-        "speed": _or_dash(digest.get("examples_per_second"), cells.number),
-        "spark": strips.spark(digest.get("trend", ())),
-        "imbalance": _or_dash(digest.get("imbalance"), "{:.2f}".format),
-        "code": digest.get("code"),
-        "severity": digest.get("severity"),
-        "finding": digest.get("finding"),
+        "speed": _or_dash(summary.get("examples_per_second"), cells.number),
+        "spark": strips.spark(summary.get("trend", ())),
+        "imbalance": _or_dash(summary.get("imbalance"), "{:.2f}".format),
+        "code": summary.get("code"),
+        "severity": summary.get("severity"),
+        "finding": summary.get("finding"),
         "submitted": item["submitted_at"][:16].replace("T", " "),
     }
 

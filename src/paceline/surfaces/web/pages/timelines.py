@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from paceline.diagnosing import catalogues
 from paceline.model.explanations.causes import Cause
 from paceline.model.explanations.findings import Severity
-from paceline.model.jobs.runs import JobEvent, Relay
+from paceline.model.jobs.runs import JobEvent, SpecChange
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.recordings import Recording
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
@@ -46,9 +46,11 @@ class TimelineEntry:
     is_marked: bool = True
 
 
-def entries(look: DiagnosisRun, events: Iterable[JobEvent], relays: Sequence[Relay]) -> list[TimelineEntry]:
+def entries(
+    look: DiagnosisRun, events: Iterable[JobEvent], changes: Sequence[SpecChange]
+) -> list[TimelineEntry]:
     """Return the timeline of a job, the latest entry first."""
-    found = [*_findings(look), *_changes(relays), *_events(events)]
+    found = [*_findings(look), *_changes(changes), *_events(events)]
     return sorted(found, key=lambda each: -each.at)[:MOST_ENTRIES]
 
 
@@ -70,8 +72,8 @@ def _since(cause: Cause, recording: Recording) -> float:
     return min(told, default=recording.at)
 
 
-def _changes(relays: Sequence[Relay]) -> Iterator[TimelineEntry]:
-    for each in relays:
+def _changes(changes: Sequence[SpecChange]) -> Iterator[TimelineEntry]:
+    for each in changes:
         yield TimelineEntry(at=each.asked_at, kind="change", text="asked for")
         if each.done_at is not None:
             yield TimelineEntry(at=each.done_at, kind="change", text="made")

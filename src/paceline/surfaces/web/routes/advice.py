@@ -28,7 +28,7 @@ async def list_proposals(request: Request, asked: Readable, name: Name) -> dict[
     """Return what could be changed in a job that was measured, the likeliest gain first."""
     advisor: Advisor = request.app.state.advisor
     run = await run_in_threadpool(asked.jobs.get, name)
-    found = await computed(advisor.proposals(asked.namespace, run, asked.lookout))
+    found = await computed(advisor.proposals(asked.namespace, run, asked.look_cache))
     diffs = Diffs.of(run)
     items = [{**documents.plain(each), "diff": diffs.diff(each.changes)} for each in found]
     return documents.document("ProposalList", {"items": items})
@@ -40,7 +40,7 @@ async def predict(request: Request, asked: Readable, name: Name, body: schemas.P
     advisor: Advisor = request.app.state.advisor
     changes = await run_in_threadpool(asked.job_files.changes, body.set)
     run = await run_in_threadpool(asked.jobs.get, name)
-    model = await computed(advisor.model(asked.namespace, run, asked.lookout))
+    model = await computed(advisor.model(asked.namespace, run, asked.look_cache))
     found = await run_in_threadpool(predictions.forecast, model, changes)
     return documents.forecast(found, model.probed)
 

@@ -26,7 +26,7 @@ def get_cluster(asked: Looking) -> dict[str, Any]:
 
     Of jobs only who may list them is told.
     """
-    found = capacities.capacity(asked.jobs, asked.lookout, with_jobs=asked.may(ApiOperation.LIST))
+    found = capacities.capacity(asked.jobs, asked.look_cache, with_jobs=asked.may(ApiOperation.LIST))
     return documents.document(
         "Capacity",
         {

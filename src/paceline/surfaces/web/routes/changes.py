@@ -47,7 +47,7 @@ def change(asked: Changing, name: Name, body: schemas.Change) -> dict[str, Any]:
 def undo(asked: Changing, name: Name) -> dict[str, Any]:
     """Let a job go on from its last checkpoint with the job file that it had before its last change."""
     run = asked.jobs.get(name)
-    found = [each.relay for each in changes.changes(asked.jobs, name) if each.relay.done_at is not None]
+    found = [each.change for each in changes.changes(asked.jobs, name) if each.change.done_at is not None]
     if not found:
         raise Conflict(f"{name} was not changed", f"paceline get {name}")
     return made(asked, name, specs.source_of(run), found[-1].before, dry_run=False)
@@ -84,12 +84,12 @@ def made(asked: CallerRequest, name: str, source: str, wanted: str, *, dry_run: 
 def _item(asked: CallerRequest, each: Changed) -> dict[str, Any]:
     judgement = each.judgement
     return {
-        "id": each.relay.id,
-        "asked_at": documents.instant(each.relay.asked_at),
-        "done_at": documents.instant(each.relay.done_at),
-        "before": each.relay.before,
-        "source": each.relay.source,
-        "diff": asked.job_files.difference(each.relay.before, each.relay.source),
+        "id": each.change.id,
+        "asked_at": documents.instant(each.change.asked_at),
+        "done_at": documents.instant(each.change.done_at),
+        "before": each.change.before,
+        "source": each.change.source,
+        "diff": asked.job_files.difference(each.change.before, each.change.source),
         "before_examples_per_second": each.before,
         "after_examples_per_second": each.after,
         "gained": judgement

@@ -30,7 +30,7 @@ Names = Annotated[
 @router.get("", operation_id="compareJobs", response_model=schemas.RunComparison)
 def compare(asked: Annotated[CallerRequest, Depends(may(ApiOperation.GET))], names: Names) -> dict[str, Any]:
     """Return jobs side by side: how fast each is, how well it learns, and what else differs."""
-    found = run_comparisons.compared(asked.jobs, asked.lookout, names)
+    found = run_comparisons.compared(asked.jobs, asked.look_cache, names)
     return documents.document(
         "RunComparison", {"examples": found.examples, "items": [_side(each) for each in found.sides]}
     )

@@ -105,8 +105,8 @@ def _is_lost(asked: CallerRequest, run: RunSummary) -> bool:
 
 
 def _item(run: RunSummary, *, lost: bool) -> dict[str, Any]:
-    digest = None if run.digest is None else documents.digest(run.digest)
-    return {**documents.run_summary(run, lost=lost), "digest": digest}
+    summary = None if run.diagnosis is None else documents.diagnosis_summary(run.diagnosis)
+    return {**documents.run_summary(run, lost=lost), "diagnosis": summary}
 
 
 @router.post("", operation_id="submitJob", response_model=schemas.Run, status_code=201)

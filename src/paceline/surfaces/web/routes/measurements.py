@@ -35,14 +35,14 @@ Wanted = Annotated[schemas.SeriesQuery, Query()]
 def get_snapshot(asked: Readable, name: Name) -> dict[str, Any]:
     """Return how a job does: load and imbalance of its replicas, progress, the main finding."""
     run = asked.jobs.get(name)
-    return documents.snapshot(asked.lookout.snapshot(run), asked.lookout.look(run))
+    return documents.snapshot(asked.look_cache.snapshot(run), asked.look_cache.look(run))
 
 
 @router.get("/why", operation_id="explainJob", response_model=schemas.Explanation)
 def explain(asked: Readable, name: Name) -> dict[str, Any]:
     """Return why a job is where it is, and why it is as fast as it is: causes with evidence and changes."""
     run = asked.jobs.get(name)
-    found = asked.lookout.look(run).explanation
+    found = asked.look_cache.look(run).explanation
     return documents.explanation(found, Diffs.of(run))
 
 
@@ -118,7 +118,7 @@ def get_course(asked: Readable, name: Name, wanted: Annotated[schemas.CourseQuer
 
     For charts: once a client has drawn one, it asks for what comes after, with ``since``.
     """
-    found = asked.lookout.course(asked.jobs.get(name))
+    found = asked.look_cache.course(asked.jobs.get(name))
     return JSONResponse(courses.course(found, wanted.gauge, since=wanted.since))
 
 

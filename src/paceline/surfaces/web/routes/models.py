@@ -71,7 +71,7 @@ def trend(asked: CallerRequest, name: str) -> model_trends.ModelTrend:
 def trained(run: ModelRun) -> dict[str, Any]:
     """Return the entry of a model's run."""
     names = ("examples_per_second", "used_cores", "auc", "log_loss", "code")
-    numbers = {name: getattr(run.digest, name, None) for name in names}
+    numbers = {name: getattr(run.diagnosis, name, None) for name in names}
     return {
         "name": run.name,
         "submitted_at": documents.instant(run.submitted_at),

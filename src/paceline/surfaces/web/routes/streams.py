@@ -32,18 +32,18 @@ async def follow(
     asked: Annotated[CallerRequest, Depends(known)],
     name: Name,
     last_event_id: LastEventId = 0,
-    snapshots: Annotated[bool, Query(description="instead of digests: all that is measured now")] = False,
+    snapshots: Annotated[bool, Query(description="instead of summaries: all that is measured now")] = False,
 ) -> AsyncIterator[ServerSentEvent]:
     """Follow a job until it has ended.
 
     ``event``: something happened to it; its number is the event's id, so a connection that broke goes on
-    behind the last one (``Last-Event-ID``). ``digest``: how it does, in the numbers that a list shows, when
-    that has changed; or ``snapshot``, with all replicas, where these are asked for. ``end``: nothing more
-    will come. ``problem``: it cannot be followed any more, or the caller may not follow it any more: their
-    rights are checked again each minute.
+    behind the last one (``Last-Event-ID``). ``diagnosis``: how it does, in the numbers that a list shows,
+    when that has changed; or ``snapshot``, with all replicas, where these are asked for. ``end``: nothing
+    more will come. ``problem``: it cannot be followed any more, or the caller may not follow it any more:
+    their rights are checked again each minute.
     """
     made: Feeds = request.app.state.feeds
-    feed = made.of(asked.namespace, name, asked.jobs, asked.lookout)
+    feed = made.of(asked.namespace, name, asked.jobs, asked.look_cache)
     rights = Rights(request, asked)
     async for each in feeds.followed(feed, asked.jobs, name, last_event_id, rights.check, whole=snapshots):
         yield each

@@ -15,7 +15,7 @@ from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, I
 Phase = JobPhase | Literal["lost"]
 
 
-class Digest(Schema):
+class DiagnosisSummary(Schema):
     """How a job did when the server looked last; null is what was not measured."""
 
     at: Instant
@@ -52,7 +52,7 @@ class RunSummary(Schema):
     finished_at: Instant | None
     duration_seconds: float | None
     ttl_after_finished_seconds: float | None
-    digest: Digest | None
+    diagnosis: DiagnosisSummary | None
 
 
 class RunList(Document):

@@ -1,4 +1,4 @@
-"""Computes and stores a one-line digest of each job, and the findings of jobs that have ended."""
+"""Computes and stores a one-line summary of each job, and the findings of jobs that have ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from paceline.diagnosing import catalogues
 from paceline.errors import NotFound, PacelineError
 from paceline.model.explanations.causes import Cause
 from paceline.model.explanations.conclusions import Conclusion
-from paceline.model.explanations.job_summaries import Digest
+from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
 from paceline.model.jobs.retentions import expires_at
 from paceline.model.jobs.run_queries import RunQuery
 from paceline.model.jobs.runs import LOCAL
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-log = logging.getLogger("paceline.digests")
+log = logging.getLogger("paceline.diagnosis_summaries")
 
 #: How many stretches of time a trend has.
 STRETCHES = 20
@@ -48,13 +48,13 @@ SETTLE_SECONDS = 5.0
 AGE_SECONDS, MOST_AGED = 3600.0, 5
 
 
-def digest(snapshot: Snapshot, look: DiagnosisRun) -> Digest:
+def of(snapshot: Snapshot, look: DiagnosisRun) -> DiagnosisSummary:
     """Return what a list shows of a job."""
     present = [cause for cause in look.explanation.causes if not cause.is_past]
     primary = present[0] if present else None
     servers = next((role for role in snapshot.roles if role.role is Role.PS), None)
     imbalances = servers.imbalances if servers else ()
-    return Digest(
+    return DiagnosisSummary(
         at=snapshot.at,
         examples_per_second=snapshot.examples_per_second,
         trend=trend(look.recording.steps),
@@ -115,7 +115,7 @@ def conclude(jobs: StoredJobReader, name: str, look: DiagnosisRun | None = None)
     if store.conclusion(stored) is not None:
         return
     look = look or diagnosis_runs.Looker(jobs, name, thinned=True).look()
-    store.conclude(stored, _conclusion(jobs.clock(), look), digest(snapshots.of(look.recording), look))
+    store.conclude(stored, _conclusion(jobs.clock(), look), of(snapshots.of(look.recording), look))
 
 
 def remember(jobs: JobReader, look: DiagnosisRun) -> None:
@@ -147,12 +147,12 @@ class Watched(NamedTuple):
     """The job of a stored run: its life cycle, the cache that looks at it, and its name there."""
 
     jobs: StoredLifeCycle
-    lookout: LookCache
+    look_cache: LookCache
     name: str
 
 
 class Keeper:
-    """Makes rounds over the jobs of a store and stores their digests, until it is asked to end.
+    """Makes rounds over the jobs of a store and stores their diagnosis_summaries, until it is asked to end.
 
     Several keepers may serve one store: each leaves alone what another has looked at a moment ago.
 
@@ -161,7 +161,7 @@ class Keeper:
         engine: only jobs of this engine, as in ``Run.engine``.
         watched: returns the job of a run in the store.
         clock: Unix seconds.
-        every_seconds: how old a digest may be before its job is looked at again.
+        every_seconds: how old a summary may be before its job is looked at again.
     """
 
     def __init__(
@@ -203,27 +203,27 @@ class Keeper:
         query = RunQuery(phases=phases, limit=MOST_RUNNING)
         found = self._store.run_page(query, engine=self._engine).runs
         young = self._clock() - max(self._every_seconds, ROUND_SECONDS / 2)
-        return [run.name for run in found if run.digest is None or run.digest.at < young]
+        return [run.name for run in found if run.diagnosis is None or run.diagnosis.at < young]
 
     def _unseen(self) -> list[str]:
         before = self._clock() - SETTLE_SECONDS
         return self._store.unconcluded(engine=self._engine, ended_before=before, limit=MOST_ENDED)
 
     def _keep(self, run: str) -> None:
-        jobs, lookout, name = self._watched(run)
+        jobs, look_cache, name = self._watched(run)
         if _is_of(jobs, name, run):
             found = jobs.get(name)
-            self._store.save_digest(run, digest(lookout.snapshot(found), lookout.look(found)))
+            self._store.save_diagnosis(run, of(look_cache.snapshot(found), look_cache.look(found)))
 
     def _conclude(self, run: str) -> None:
-        jobs, lookout, name = self._watched(run)
+        jobs, look_cache, name = self._watched(run)
         if _is_of(jobs, name, run):
-            conclude(jobs, name, lookout.look(jobs.get(name)))
+            conclude(jobs, name, look_cache.look(jobs.get(name)))
             return
         # The store has all that is still known of the run.
         now, found = self._clock(), self._store.get_run(run)
         look = diagnosis_runs.of(recordings.read(self._store, found, at=now, thinned=True))
-        self._store.conclude(run, _conclusion(now, look), digest(snapshots.of(look.recording), look))
+        self._store.conclude(run, _conclusion(now, look), of(snapshots.of(look.recording), look))
 
     def _age(self) -> None:
         """Age some runs, once in a while (`retentions`)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0013"
+revision = "0014"
 down_revision = None
 branch_labels = None
 depends_on = None
@@ -202,7 +202,7 @@ def _make_outcomes() -> None:
     )
     op.create_index("labels_by_value", "labels", ["key", "value"])
     op.create_table(
-        "digests",
+        "diagnosis_summaries",
         _owner("run", primary_key=True),
         sa.Column("at", sa.Double, nullable=False),
         sa.Column("examples_per_second", sa.Double),
@@ -236,7 +236,7 @@ def _make_changes() -> None:
     )
     op.create_index("submits_by_run", "submits", ["run_id"])
     op.create_table(
-        "relays",
+        "spec_changes",
         _key(),
         _owner("run"),
         sa.Column("asked_at", sa.Double, nullable=False),
@@ -245,7 +245,7 @@ def _make_changes() -> None:
         sa.Column("done_at", sa.Double),
         sqlite_autoincrement=True,
     )
-    op.create_index("relays_by_run", "relays", ["run_id", "id"])
+    op.create_index("spec_changes_by_run", "spec_changes", ["run_id", "id"])
 
 
 def _make_probes() -> None:

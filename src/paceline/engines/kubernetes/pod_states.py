@@ -33,7 +33,7 @@ _NEVER = (
 Object = Mapping[str, Any]
 
 
-def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[PodState]:
+def of(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[PodState]:
     """Return the states of the pods of one job; pods that are not replicas are ignored.
 
     Args:
@@ -41,7 +41,7 @@ def sights(found: Iterable[Object], *, silent: Mapping[str, float], now: float) 
         silent: for each node that does not answer, by name: since when, in Unix seconds.
         now: the current time in Unix seconds.
     """
-    return [sight for pod in found if (sight := _sight(pod, silent, now)) is not None]
+    return [pod_state for pod in found if (pod_state := _pod_state(pod, silent, now)) is not None]
 
 
 def attempt_of(each: Object) -> tuple[ReplicaId, int] | None:
@@ -54,7 +54,7 @@ def attempt_of(each: Object) -> tuple[ReplicaId, int] | None:
         return None
 
 
-def _sight(pod: Object, silent: Mapping[str, float], now: float) -> PodState | None:
+def _pod_state(pod: Object, silent: Mapping[str, float], now: float) -> PodState | None:
     found = attempt_of(pod)
     if found is None:
         return None

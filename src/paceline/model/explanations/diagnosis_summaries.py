@@ -8,7 +8,7 @@ from paceline.model.explanations.findings import Severity
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Digest:
+class DiagnosisSummary:
     """A job in one line of a list; values that were not measured are None.
 
     Attributes:

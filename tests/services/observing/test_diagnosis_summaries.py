@@ -18,7 +18,7 @@ from paceline.model.jobs.runs import LOCAL, Run
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import jobs
-from paceline.services.observing.job_summaries import Keeper, Watched, trend
+from paceline.services.observing.diagnosis_summaries import Keeper, Watched, trend
 from paceline.services.observing.look_cache import LookCache
 from paceline.stores import recordings
 
@@ -55,8 +55,8 @@ def test_a_trend_has_all_examples(told: list[StepReport], stretches: int) -> Non
         assert sum(filter(None, found)) * width == pytest.approx(sum(each.examples or 0 for each in told))
 
 
-def keeping(api: jobs.Jobs, lookout: LookCache) -> Keeper:
-    return Keeper(api.store, LOCAL, functools.partial(Watched, api, lookout), api.clock)
+def keeping(api: jobs.Jobs, look_cache: LookCache) -> Keeper:
+    return Keeper(api.store, LOCAL, functools.partial(Watched, api, look_cache), api.clock)
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ def keeper(api: jobs.Jobs) -> Keeper:
 def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, tmp_path: Path) -> None:
     name = filled_homes.keep(api.store, recordings.read(RECORDING), tmp_path)
     keeper.go_round()
-    found = api.store.digest(name)
+    found = api.store.diagnosis(name)
     assert found is not None
     assert (found.code, found.severity) == ("PS101", "warning")
     assert found.examples_per_second == pytest.approx(18_300, rel=0.05)
@@ -77,7 +77,7 @@ def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, 
     assert found.used_cores == pytest.approx(0.41, abs=0.01)
     assert api.store.unconcluded(ended_before=math.inf) == []
     keeper.go_round()
-    assert api.store.digest(name) == found
+    assert api.store.diagnosis(name) == found
 
 
 def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
@@ -85,19 +85,19 @@ def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
 ) -> None:
     for name in ("good", "bad", "worse"):
         filled_homes.fill(api.home, name, loads=(0.5, 0.9), steps=3)
-    lookout = LookCache(api, lambda: 0.0)
-    look = lookout.look
+    look_cache = LookCache(api, lambda: 0.0)
+    look = look_cache.look
 
     def broken(run: Run) -> object:
         if run.name == "bad":
             raise StoreError("it is damaged")
         return look(run) if run.name == "good" else 1 / 0
 
-    monkeypatch.setattr(lookout, "look", broken)
-    keeper = keeping(api, lookout)
+    monkeypatch.setattr(look_cache, "look", broken)
+    keeper = keeping(api, look_cache)
     keeper.go_round()
-    assert api.store.digest("good") is not None
-    assert api.store.digest("bad") is None
+    assert api.store.diagnosis("good") is not None
+    assert api.store.diagnosis("bad") is None
     assert keeper.failures == 1
 
 

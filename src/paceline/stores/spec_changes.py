@@ -1,4 +1,4 @@
-"""Relays: the job files with which runs continue, or have continued, after a change."""
+"""Changes of specs: the job files with which runs continue, or have continued, after a change."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from paceline.model.jobs import runs
 from paceline.stores import rows, tables
 
 
-class Relays(rows.StorePart):
-    """The relays of a store's runs."""
+class SpecChanges(rows.StorePart):
+    """The changes of a store's runs."""
 
-    def ask_relay(self, name: str, source: str, *, at: float) -> None:
+    def request_change(self, name: str, source: str, *, at: float) -> None:
         """Ask a run to stop and to continue with another job file; both requests are stored, or neither.
 
         Args:
@@ -21,11 +21,11 @@ class Relays(rows.StorePart):
             at: current time (Unix seconds).
 
         Raises:
-            Conflict: a relay of the run is already waiting.
+            Conflict: a change of the run is already waiting.
             NotFound: there is no such run.
             StoreError: the store cannot be written.
         """
-        columns = tables.relays.c
+        columns = tables.spec_changes.c
         with self._database.writing() as connection:
             key = rows.run_id(connection, name, lock=True)
             waiting = sa.select(columns.id).where(columns.run_id == key, columns.done_at.is_(None))
@@ -37,7 +37,7 @@ class Relays(rows.StorePart):
             _insert(connection, key, source, before or b"", at)
             connection.execute(sa.insert(tables.requests).values(run_id=key, kind=runs.STOP, at=at))
 
-    def note_relay(self, name: str, source: str, *, before: str, at: float) -> None:
+    def note_change(self, name: str, source: str, *, before: str, at: float) -> None:
         """Note the new job file of a run that another component, such as the operator, restarts.
 
         Args:
@@ -54,13 +54,13 @@ class Relays(rows.StorePart):
             key = rows.run_id(connection, name, lock=True)
             _insert(connection, key, source, before.encode("utf-8", "surrogatepass"), at)
 
-    def settle_relay(self, name: str, *, at: float) -> None:
-        """Note that a run has continued with the new job file at ``at``; raises as ``note_relay`` does."""
+    def settle_change(self, name: str, *, at: float) -> None:
+        """Note that a run has continued with the new job file at ``at``; raises as ``note_change`` does."""
         with self._database.writing() as connection:
             settle(connection, rows.run_id(connection, name, lock=True), at)
 
-    def relays(self, name: str) -> list[runs.Relay]:
-        """Return the relays of a run, the oldest first.
+    def spec_changes(self, name: str) -> list[runs.SpecChange]:
+        """Return the changes of a run, the oldest first.
 
         Raises:
             NotFound: there is no such run.
@@ -68,24 +68,24 @@ class Relays(rows.StorePart):
         """
         with self._database.reading() as connection:
             key = rows.run_id(connection, name)
-            query = sa.select(tables.relays).where(tables.relays.c.run_id == key)
+            query = sa.select(tables.spec_changes).where(tables.spec_changes.c.run_id == key)
             return [
-                runs.Relay(
+                runs.SpecChange(
                     id=row.id,
                     asked_at=row.asked_at,
                     source=row.source.decode("utf-8", "surrogatepass"),
                     before=row.before.decode("utf-8", "surrogatepass"),
                     done_at=row.done_at,
                 )
-                for row in connection.execute(query.order_by(tables.relays.c.id))
+                for row in connection.execute(query.order_by(tables.spec_changes.c.id))
             ]
 
-    def waiting_relay(self, name: str) -> runs.Relay | None:
-        """Return the relay that takes effect when the run has ended, or None; raises as ``relays`` does."""
-        return next((each for each in self.relays(name) if each.done_at is None), None)
+    def waiting_change(self, name: str) -> runs.SpecChange | None:
+        """Return the change that takes effect when the run has ended, or None; raises as `spec_changes`."""
+        return next((each for each in self.spec_changes(name) if each.done_at is None), None)
 
-    def drop_relay(self, name: str) -> None:
-        """Remove the waiting relay of a run, because the run cannot continue with it.
+    def drop_change(self, name: str) -> None:
+        """Remove the waiting change of a run, because the run cannot continue with it.
 
         Raises:
             NotFound: there is no such run.
@@ -105,7 +105,7 @@ def _insert(
     done_at: float | None = None,
 ) -> None:
     made = {"source": source.encode("utf-8", "surrogatepass"), "before": before, "done_at": done_at}
-    connection.execute(sa.insert(tables.relays).values(run_id=run, asked_at=at, **made))
+    connection.execute(sa.insert(tables.spec_changes).values(run_id=run, asked_at=at, **made))
 
 
 def note_done(connection: sa.Connection, run: int, source: str, at: float) -> None:
@@ -116,13 +116,15 @@ def note_done(connection: sa.Connection, run: int, source: str, at: float) -> No
 
 def settle(connection: sa.Connection, run: int, at: float) -> None:
     """Note that a run continues with the requested job file; the run's row is locked."""
-    columns = tables.relays.c
+    columns = tables.spec_changes.c
     connection.execute(
-        sa.update(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)).values(done_at=at)
+        sa.update(tables.spec_changes)
+        .where(columns.run_id == run, columns.done_at.is_(None))
+        .values(done_at=at)
     )
 
 
 def drop(connection: sa.Connection, run: int) -> None:
-    """Remove the waiting relay of a run whose row is locked."""
-    columns = tables.relays.c
-    connection.execute(sa.delete(tables.relays).where(columns.run_id == run, columns.done_at.is_(None)))
+    """Remove the waiting change of a run whose row is locked."""
+    columns = tables.spec_changes.c
+    connection.execute(sa.delete(tables.spec_changes).where(columns.run_id == run, columns.done_at.is_(None)))
