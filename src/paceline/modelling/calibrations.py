@@ -14,9 +14,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize
 
-from paceline.modelling import predictions
+from paceline.modelling import least_squares, predictions
 from paceline.modelling.costs import WHOLE_BYTE_SECONDS, Costs
 from paceline.modelling.layouts import ModelLayout
 
@@ -27,6 +26,8 @@ from paceline.modelling.layouts import ModelLayout
 SPEED_SPREAD, CORES_SPREAD = 0.04, 0.1
 #: Runs do not determine a cost if more than this share of its assumed uncertainty is left after them.
 UNTOLD = 0.7
+#: How far apart two costs are whose predictions show the effect of a cost, as a share.
+DIFFERENCE = 5e-3
 
 _Floats = npt.NDArray[np.float64]
 
@@ -139,11 +140,11 @@ def calibrated(runs: Sequence[MeasuredRun], probed: Sequence[Probed] = ()) -> Ca
         missed += _misses_of_probe(runs[0].layout, probed, given)
         return np.concatenate([missed, (logs - means) / spreads])
 
-    fit = optimize.least_squares(misses, _first(runs, means), method="lm", diff_step=1e-3)
-    covariance = np.linalg.inv(fit.jac.T @ fit.jac)
+    fit = least_squares.fit(misses, _first(runs, means), difference=DIFFERENCE)
+    covariance = np.linalg.inv(fit.jacobian.T @ fit.jacobian)
     left = np.sqrt(np.diag(covariance)) / spreads
     return Calibration(
-        costs=_costs(fit.x),
+        costs=_costs(fit.parameters),
         covariance=tuple(tuple(float(element) for element in row) for row in covariance),
         untold=tuple(
             name

@@ -364,11 +364,7 @@ class JobHandle:
         return found
 
     def proposals(self) -> notebooks.Proposals:
-        """Return proposed changes of the job, the most promising first, as ``paceline tune NAME`` shows them.
-
-        Raises:
-            PacelineError: scipy is not installed.
-        """
+        """Return proposed changes of the job, the most promising first, as ``paceline tune NAME`` does."""
         from paceline.services.studying import proposals
 
         with self._jobs() as jobs:

@@ -27,7 +27,7 @@ from paceline.surfaces import composition
 from paceline.surfaces.cli import efforts, sessions
 
 #: What the demo imports beyond the base install.
-NEEDS = ("tensorflow", "pyarrow", "jinja2", "scipy")
+NEEDS = ("tensorflow", "pyarrow", "jinja2")
 #: The extra that installs all of them.
 EXTRA = "demo"
 #: The package of the example that the demo runs.

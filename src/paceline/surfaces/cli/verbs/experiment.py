@@ -79,8 +79,7 @@ def _run(
         if known is None:
             measure = experiments.on_engine(jobs, experiment)
         else:
-            with sessions.needing("a simulation", "tuning", "scipy"):
-                measure = experiments.simulated(known, experiment, apart=apart)
+            measure = experiments.simulated(known, experiment, apart=apart)
 
         def tell(now: Experiment, doing: str) -> None:
             if not doing:

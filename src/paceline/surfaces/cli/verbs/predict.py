@@ -53,8 +53,8 @@ def command(
     of ten such changes the speed of nine should lie in it. What binds now and then, and what a million
     examples take of the cores that are asked for; of several values, from which on more bring little. Of
     these `-o html` is a page with plots (`> sweep.html`), which needs the extra `report`. Of a script without
-    the training library also unique_ids and lazy-adam, and where cures would have its variables. Needs the
-    extra `tuning`. NAME may be the file of a recording (`paceline record`).
+    the training library also unique_ids and lazy-adam, and where cures would have its variables. NAME
+    may be the file of a recording (`paceline record`).
     """
     from paceline.specs.edits import assignments as changes
 
@@ -66,8 +66,8 @@ def command(
             "add one: --set ps.replicas=4, or --sweep worker.replicas=1..8",
         )
     recording = session.measured(name)
-    with sessions.needing("a prediction", "tuning", "scipy"):
-        from paceline.services.studying import predictions
+    from paceline.services.studying import predictions
+
     model = predictions.model(recording)
     if autoscale and (swept or output == "html"):
         raise InvalidInput(

@@ -81,12 +81,12 @@ def command(
     What a step costs is taken from a job of the same model that was measured; how many replicas, with which
     cores, on which hosts and links, and how variables are cut, from FILE. `paceline why`, `top` and `report`
     take the recording like that of a real job. With --at a straggler, a narrow link, slow storage or
-    a server that stands still is put into it. Needs the extras `tuning` and `training`.
+    a server that stands still is put into it. Needs the extra `training`.
     """
     job, _ = job_files.read(file)
     known = session.measured(like)
-    with sessions.needing("a simulation", "tuning", "scipy"):
-        from paceline.services.studying import predictions, simulations
+    from paceline.services.studying import predictions, simulations
+
     with sessions.needing("a recording", "training", "pyarrow"):
         from paceline.stores import recordings as files
     model = predictions.model(known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,10 +49,7 @@ def command(
     its gain, its risk and its diff. With --trials it is a job file: it is run as it is, diagnosed, changed as
     that proposes, run again, and so on; a change stays if it is better beyond the noise of a run, and the
     model learns no worse. Trials that are done are kept: the same command goes on where it was stopped.
-    Needs the extra `tuning`.
     """
-    with sessions.needing("tuning", "tuning", "scipy"):
-        importlib.import_module("paceline.services.studying.tunings")
     _check(target, asked.trials, apply)
     if asked.trials is not None:
         session.without_server(
