@@ -23,10 +23,17 @@ LOCK := --universal --python-version 3.11 --generate-hashes --no-emit-index-url 
 PYTEST = $(BIN)/python -m pytest
 FAST := -m "not slow and not kubernetes" -n 4 --dist worksteal
 
+# The images: REGISTRY/paceline and REGISTRY/paceline-agent, of the version in pyproject.toml, on top of BASE.
+REGISTRY ?= localhost
+BASE ?= docker.io/library/python:3.12-slim
+BUILDER ?= $(or $(shell command -v podman || command -v buildah || command -v docker),podman)
+BUILD_OPTIONS ?=
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -114,6 +121,10 @@ lock: ## pin what pyproject.toml allows (with the uv on PATH, or a uv that make 
 	  --output-file requirements-demo.lock
 	$(UV) pip compile --group uv $(LOCK) --output-file requirements-uv.lock
 	$(UV) pip compile --group site $(LOCK) --output-file requirements-site.lock
+
+image: ## the images that a cluster needs, with podman, buildah or docker (REGISTRY=, BASE=, BUILD_OPTIONS=)
+	$(BUILDER) build $(BUILD_OPTIONS) --build-arg BASE=$(BASE) -f Containerfile -t $(REGISTRY)/paceline:$(VERSION) .
+	$(BUILDER) build $(BUILD_OPTIONS) --target agent -f Containerfile -t $(REGISTRY)/paceline-agent:$(VERSION) .
 
 format: $(READY) ## format and mend what ruff can
 	$(BIN)/ruff format .

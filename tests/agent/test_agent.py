@@ -14,6 +14,7 @@ import textwrap
 import time
 
 import pytest
+from support import interpreters
 
 AGENT = pathlib.Path(__file__).parents[2] / "src" / "paceline" / "agent" / "agent.py"
 PYTHON = sys.executable
@@ -594,3 +595,18 @@ def test_interpreters(replica, python):
     assert one.reason()["kind"] == "error"
     assert one.lines("sample")[0]["cpu_cores"] is not None
     assert [line["step"] for line in one.lines("step")] == [1]
+
+
+OLDER = interpreters.of("2.7")
+
+
+@pytest.mark.skipif(OLDER is None, reason="no Python 2.7 here")
+def test_an_image_with_python_2_alone_is_told_what_to_do(tmp_path):
+    """A pod that mounts the agent starts it with the Python of its command."""
+    alone = {"PATH": str(tmp_path)}
+    done = subprocess.run([OLDER, "-E", AGENT, "{}"], env=alone, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 127
+    assert "the agent needs Python 3.6 or newer, and this image has only Python 2.7" in done.stderr
+    (tmp_path / "python3").symlink_to(PYTHON)
+    done = subprocess.run([OLDER, "-E", AGENT, "{}"], env=alone, capture_output=True, text=True, timeout=240)
+    assert "command has to be a list of strings" in done.stderr, "with Python 3 beside it, it goes on"

@@ -11,10 +11,11 @@ from pathlib import Path
 import pytest
 from support import ports
 
-from paceline.rendering import pods
+from paceline.rendering import agents
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")]
 
+AGENT = agents.start(agents.Delivery.COPY, ())
 RUN = """
 import os, sys
 os.chroot(sys.argv[1])
@@ -63,7 +64,7 @@ sys.exit(7)
 
 
 def test_a_thread_may_end_itself(image: Path) -> None:
-    *python, _ = pods.AGENT
+    *python, _ = AGENT
     ends = "import ctypes; ctypes.CDLL(None).pthread_exit(None)"
     done = in_container(image, *python, "-c", ends)
     assert done.stderr == ""
@@ -71,7 +72,7 @@ def test_a_thread_may_end_itself(image: Path) -> None:
 
 
 def test_the_agent_runs_a_command_and_measures_it(image: Path) -> None:
-    *python, agent = pods.AGENT
+    *python, agent = AGENT
     port = ports.free_port()
     script = ASK % port
     common = {

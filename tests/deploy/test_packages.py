@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import shutil
 import subprocess
 import tomllib
 from pathlib import Path
@@ -13,26 +13,31 @@ import pytest
 import yaml
 from support import charts, pod_security
 
-from paceline.rendering.surroundings import AGENT_IMAGE
+from paceline.rendering.surroundings import AGENT_FILES, AGENT_IMAGE
 from paceline.services.observing import site_thresholds
 from paceline.specs.job_file import custom_resources
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
+#: kubectl has kustomize, and comes with a cluster.
+KUSTOMIZE = pytest.mark.kubernetes
 MODES = pytest.mark.parametrize("namespaced", [False, True], ids=["cluster", "namespaced"])
 
 Object = dict[str, Any]
 
 
 def kustomized(namespaced: bool) -> list[Object]:
-    if shutil.which("kubectl") is None:
-        pytest.skip("no kubectl, which has kustomize")
+    return list(yaml.safe_load_all(_kustomized(namespaced)))
+
+
+@functools.cache
+def _kustomized(namespaced: bool) -> str:
     folder = DEPLOY / ("namespaced" if namespaced else "kustomize")
     done = subprocess.run(
         ["kubectl", "kustomize", str(folder)], capture_output=True, text=True, timeout=240, check=False
     )
     assert done.returncode == 0, done.stderr
-    return list(yaml.safe_load_all(done.stdout))
+    return done.stdout
 
 
 def bare(made: Object) -> Object:
@@ -45,6 +50,7 @@ def by_name(objects: list[Object], *kinds: str) -> dict[tuple[str, str], Object]
     return {(each["kind"], each["metadata"]["name"]): bare(each) for each in objects if each["kind"] in kinds}
 
 
+@KUSTOMIZE
 @MODES
 def test_chart_and_kustomize_give_the_same_rights(namespaced: bool) -> None:
     kinds = ("ServiceAccount", "Role", "ClusterRole", "RoleBinding", "ClusterRoleBinding")
@@ -78,6 +84,7 @@ def test_within_some_namespaces_there_are_roles_and_no_more() -> None:
     assert "--namespaces=team-a,team-b" in deployment["spec"]["template"]["spec"]["containers"][0]["args"]
 
 
+@KUSTOMIZE
 @MODES
 def test_chart_and_kustomize_run_the_same_operator(namespaced: bool) -> None:
     ours = by_name(charts.rendered(namespaced=namespaced), "Deployment")
@@ -95,6 +102,17 @@ def test_chart_and_kustomize_run_the_same_operator(namespaced: bool) -> None:
     assert containers[0] == containers[1]
 
 
+@KUSTOMIZE
+@MODES
+def test_the_overlay_of_one_namespace_leaves_what_the_base_says(namespaced: bool) -> None:
+    (deployment,) = by_name(kustomized(namespaced), "Deployment").values()
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert {"name": "PACELINE_HOME", "value": "/var/lib/paceline"} in container["env"]
+    assert container["args"][:1] == [f"--agent-files={AGENT_FILES}"]
+    assert container["args"][1:] == (["--namespace=$(OWN_NAMESPACE)"] if namespaced else [])
+
+
+@KUSTOMIZE
 @MODES
 def test_the_operator_passes_the_restricted_standard(namespaced: bool) -> None:
     for objects in (charts.rendered(namespaced=namespaced), kustomized(namespaced)):
@@ -127,7 +145,9 @@ def test_one_version_and_one_image() -> None:
     assert (chart["version"], chart["appVersion"]) == (version, version)
     base = yaml.safe_load((DEPLOY / "kustomize" / "operator.yaml").read_text())
     for made in (base, *by_name(charts.rendered(), "Deployment").values()):
-        assert made["spec"]["template"]["spec"]["containers"][0]["image"] == AGENT_IMAGE
+        container = made["spec"]["template"]["spec"]["containers"][0]
+        assert container["image"] == AGENT_IMAGE
+        assert f"--agent-files={AGENT_FILES}" in container["args"]
 
 
 def rules(objects: list[Object], name: str) -> list[Object]:
@@ -217,12 +237,13 @@ def test_values_arrive() -> None:
     )
     assert (container["image"], container["args"]) == (
         "hub/paceline:9",
-        ["--agent-image=hub/paceline:9", "--quiet"],
+        ["--agent-image=hub/paceline:9", "--agent-files=hub/paceline-agent:9", "--quiet"],
     )
     assert container["resources"]["limits"] == {"memory": "1Gi"}
     assert pod["imagePullSecrets"] == [{"name": "hub"}]
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"disk": "ssd"}, [toleration])
     assert operator(agentImage="none")[1]["args"] == ["--agent-image=none"]
+    assert operator(agentFiles="none")[1]["args"][1] == "--agent-files=none"
     assert operator(namespaced=True)[1]["args"][-1] == f"--namespace={charts.NAMESPACE}"
 
 

@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +20,8 @@ from support.real_clusters import NAMESPACE, OperatorProcess, Shift
 
 #: Tests wait for conditions on a machine that may be busy with anything; this only ends one that hangs.
 _SECONDS = 900.0
-#: The image that is made for a node here.
-IMAGE = "localhost/paceline-training:1"
+#: The images that are made for a node here.
+IMAGE, AGENT_FILES = "localhost/paceline-training:1", "localhost/paceline-agent:1"
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -95,17 +95,33 @@ def image(tmp_path_factory: pytest.TempPathFactory) -> str:
         pytest.skip(f"{why} tests/kubernetes/fetch-debian has fetched nothing")
     if sys.version_info[:2] != images.VERSION:
         pytest.skip(f"{why} this is not the Python of Debian's image")
-    archive = tmp_path_factory.mktemp("image") / "training.tar"
-    images.make(IMAGE, archive)
+    return _imported(IMAGE, tmp_path_factory.mktemp("image") / "training.tar", images.make)
+
+
+@pytest.fixture(scope="session")
+def agent_files(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An image of the agent's files on the node: one that a variable names, or one made here."""
+    if named := os.environ.get("PACELINE_E2E_AGENT_FILES"):
+        return named
+    if shutil.which("ctr") is None:
+        return "none"
+    return _imported(AGENT_FILES, tmp_path_factory.mktemp("files") / "agent.tar", images.make_agent)
+
+
+def _imported(name: str, archive: Path, make: Callable[[str, Path], None]) -> str:
+    make(name, archive)
     subprocess.run(["ctr", "-n", "k8s.io", "images", "import", archive], check=True)
     archive.unlink()
-    return IMAGE
+    return name
 
 
 @pytest.fixture
-def operator_with_agents(shift: Shift, image: str, operator_home: Path) -> Iterator[OperatorProcess]:
-    """An operator whose replicas bring their agents from an image, as on nodes that run something."""
-    with shift.of("--agent-image", image, "--home", str(operator_home)) as made:
+def operator_with_agents(
+    shift: Shift, image: str, agent_files: str, operator_home: Path
+) -> Iterator[OperatorProcess]:
+    """An operator whose replicas get their agents from images, as on nodes that run something."""
+    named = ("--agent-image", image, "--agent-files", agent_files)
+    with shift.of(*named, "--home", str(operator_home)) as made:
         yield made
 
 

@@ -142,6 +142,8 @@ def test_agents_say_how_replicas_end_whatever_image_they_have(operator: Operator
     assert "to stderr" in paceline("logs", "wrong", "-n", NAMESPACE)
     limits = [pod["spec"]["containers"][0]["resources"]["limits"]["memory"] for pod in pods("large")]
     assert limits == ["64Mi", "96Mi"]
+    # Busybox has no Python, so the agent is copied.
+    assert [each["name"] for each in pods("well")[0]["spec"]["initContainers"]] == ["agent"]
 
 
 @pytest.mark.timeout(60 * MINUTES)
@@ -234,13 +236,16 @@ def top(*arguments: str) -> dict[str, Any]:
 
 @pytest.mark.timeout(60 * MINUTES)
 def test_the_clicks_example_trains_to_its_auc(
-    operator: OperatorProcess, clicks: str, operator_home: Path, tmp_path: Path
+    operator: OperatorProcess, clicks: str, agent_files: str, operator_home: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "job.yaml"
     file.write_text(clicks)
     paceline("submit", str(file), "-n", NAMESPACE)
     until_phase("clicks", "running", 15 * MINUTES)
 
+    if agent_files != "none":
+        for pod in pods("clicks"):
+            assert "initContainers" not in pod["spec"], "the agent is mounted, and nothing is copied"
     assert exclusive_cores("clicks-worker-0-1") == {1}
     assert 1 not in exclusive_cores("clicks-ps-0-1")
 

@@ -276,6 +276,50 @@ def test_nothing_is_brought_into_images_that_have_the_agent() -> None:
     assert [each["name"] for each in made["containers"][0]["volumeMounts"]] == ["paceline-config"]
 
 
+MOUNTING = Surroundings(agent_files="hub/paceline-agent:1")
+
+
+@pytest.mark.parametrize("python", ["python", "python3", "/opt/conda/bin/python3.9"])
+def test_the_python_of_the_image_runs_an_agent_that_is_mounted(python: str) -> None:
+    spec = job(command=(python, "train.py"), security=RESTRICTED)
+    made = pods.pod(spec, ReplicaId(Role.WORKER, 0), MOUNTING)["spec"]
+    assert "initContainers" not in made, "nothing is copied"
+    (container,) = made["containers"]
+    assert container["command"][:4] == [python, "-I", "-S", "/paceline/agent/agent.py"]
+    assert {"name": "paceline-agent", "image": {"reference": "hub/paceline-agent:1"}} in made["volumes"]
+    mounted = {each["mountPath"]: each for each in container["volumeMounts"]}
+    assert mounted["/paceline/agent"] == {
+        "name": "paceline-agent", "mountPath": "/paceline/agent", "readOnly": True,
+    }  # fmt: skip
+    assert mounted["/paceline"]["name"] == "paceline", "it writes there"
+    assert pod_security.violations({"spec": made}) == []
+    data = config_maps.config_map(spec, MOUNTING, services.cluster(spec, MOUNTING))["data"]
+    assert json.loads(data["worker.json"])["instrumentation"] == "/paceline/agent/instrumentation"
+
+
+@pytest.mark.parametrize("command", [("sh", "-c", "python train.py"), ("python2", "x.py"), ("./pythonic",)])
+def test_an_image_that_may_have_no_python_gets_the_agent_with_one(command: tuple[str, ...]) -> None:
+    made = pods.pod(job(command=command), ReplicaId(Role.WORKER, 0), MOUNTING)["spec"]
+    assert [each["name"] for each in made["initContainers"]] == ["agent"]
+    assert made["containers"][0]["command"][0] == "/paceline/lib/ld.so"
+    assert "paceline-agent" not in {each["name"] for each in made["volumes"]}
+
+
+def test_each_role_gets_the_agent_as_its_own_command_allows() -> None:
+    ps = RoleSpec(role=Role.PS, command=("./serve",))
+    spec = job(roles=(ps, RoleSpec(role=Role.WORKER)))
+    made = {role: pods.pod(spec, ReplicaId(role, 0), MOUNTING)["spec"] for role in (Role.PS, Role.WORKER)}
+    assert ["initContainers" in each for each in made.values()] == [True, False]
+    data = config_maps.config_map(spec, MOUNTING, services.cluster(spec, MOUNTING))["data"]
+    told = {role: json.loads(data[f"{role}.json"])["instrumentation"] for role in made}
+    assert told == {Role.PS: "/paceline/instrumentation", Role.WORKER: "/paceline/agent/instrumentation"}
+
+
+def test_code_is_fetched_by_the_full_image_beside_an_agent_that_is_mounted() -> None:
+    made = pods.pod(job(code=Code(config_map="clicks-code")), ReplicaId(Role.WORKER, 0), MOUNTING)["spec"]
+    assert [each["name"] for each in made["initContainers"]] == ["code"]
+
+
 RESTRICTED = Security(profile=SecurityProfile.RESTRICTED)
 
 

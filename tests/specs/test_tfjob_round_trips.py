@@ -193,17 +193,16 @@ def test_every_field_comes_back_or_is_named(path: Path) -> None:
     check(read(path))
 
 
+@pytest.mark.parametrize("agent_files", [None, "hub/paceline-agent:1"], ids=["copied", "mounted"])
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_the_second_time_nothing_is_lost(path: Path) -> None:
+def test_the_second_time_nothing_is_lost(path: Path, agent_files: str | None) -> None:
     """What a job file can say, it says: as a TFJob of Paceline's own it loses only its namespace."""
     spec = specs.parse_job(tfjob_files.convert_text(path.read_text(), "tfjob.yaml").text).spec
-    objects = manifests.rendered(spec, manifests.Target.TFJOB, Surroundings())
+    where = Surroundings(agent_files=agent_files)
+    objects = manifests.rendered(spec, manifests.Target.TFJOB, where)
     again = tfjob_files.convert_text(json.dumps({"kind": "List", "items": objects}), "list.json")
     assert [each.partition(": ")[0] for each in again.lost] == ["metadata.namespace"]
-    assert (
-        manifests.rendered(specs.parse_job(again.text).spec, manifests.Target.TFJOB, Surroundings())
-        == objects
-    )
+    assert manifests.rendered(specs.parse_job(again.text).spec, manifests.Target.TFJOB, where) == objects
 
 
 def nodes(value: Any) -> Iterator[Tree]:

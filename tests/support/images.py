@@ -1,6 +1,8 @@
-"""A container image with Python, Paceline and TensorFlow, made without a registry and without a builder.
+"""Container images, made without a registry and without a builder.
 
-Its first layer is Debian (``tests/kubernetes/fetch-debian``), its second the packages of this environment.
+`make` makes one with Python, Paceline and TensorFlow: its first layer is Debian
+(``tests/kubernetes/fetch-debian``), its second the packages of this environment. `make_agent` makes the image
+of the agent's files.
 
     python tests/support/images.py NAME OUT.tar    then: ctr -n k8s.io images import OUT.tar
 """
@@ -27,6 +29,7 @@ EXTRAS = ("training", "kubernetes")
 _THERE = f"usr/local/lib/python{VERSION[0]}.{VERSION[1]}/dist-packages"
 _HERE = Path(__file__).parents[2] / "src"
 #: Programs of the environment's own folder, and headers for compilers: a fifth of what TensorFlow has.
+_CONTAINERFILE = _HERE.with_name("Containerfile")
 _LEFT_OUT = {"..", "include"}
 
 
@@ -52,6 +55,25 @@ def make(name: str, out: Path) -> None:
     _layer(packages, _add_packages)
     _archive(name, [debian(), packages], out)
     packages.unlink()
+
+
+def make_agent(name: str, out: Path) -> None:
+    """Write the image of the agent's files, with what the Containerfile copies into it, as an archive."""
+    stage = _CONTAINERFILE.read_text().partition("FROM scratch AS agent\n")[2].partition("\nFROM ")[0]
+    copies = [line.split()[1:] for line in stage.splitlines() if line.startswith("COPY ")]
+
+    def add_files(layer: tarfile.TarFile) -> None:
+        for source, target in copies:
+            path = _CONTAINERFILE.parent / source
+            if path.is_dir():
+                _add_tree(layer, path, target.lstrip("/"))
+            else:
+                layer.add(path, path.name, filter=_anonymous)
+
+    files = out.with_suffix(".files.tar")
+    _layer(files, add_files)
+    _archive(name, [files], out)
+    files.unlink()
 
 
 def _add_packages(layer: tarfile.TarFile) -> None:

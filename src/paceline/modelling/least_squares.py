@@ -31,9 +31,7 @@ class LeastSquaresFit(NamedTuple):
     jacobian: _Floats
 
 
-def fit(
-    misses: Callable[[_Floats], _Floats], start: _Floats, *, difference: float
-) -> LeastSquaresFit:
+def fit(misses: Callable[[_Floats], _Floats], start: _Floats, *, difference: float) -> LeastSquaresFit:
     """Return the parameters near ``start`` for which the sum of the squares of the misses is least.
 
     Args:

@@ -13,12 +13,11 @@ from typing import Any
 from paceline.errors import EngineError
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import ReplicaId, Role
-from paceline.rendering import agent_secrets, codes, environments, labels
+from paceline.rendering import agent_secrets, agents, codes, environments, labels
+from paceline.rendering.agents import HOME
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-#: The folder with the agent and all that it needs to run in any image; the agent also writes its files here.
-HOME = "/paceline"
 FOLDER = f"{HOME}/config"
 SCRATCH = "/tmp"
 #: Where code is fetched to, and where the config map with a packed folder is mounted.
@@ -63,7 +62,7 @@ def config_map(
         )
     data = {
         _CLUSTER: _json(labels.given({"cluster": cluster, "spare_workers": list(spare_workers)})),
-        **{f"{role.role}.json": _json(_config(spec, role)) for role in spec.roles},
+        **{f"{role.role}.json": _json(_config(spec, where, role)) for role in spec.roles},
     }
     if spec.code is not None:
         told = codes.fetch_config(spec.code, spec.working_dir, f"{PACKED}/{codes.PACKED}")
@@ -94,7 +93,8 @@ def arguments(role: Role, index: int | str, attempt: int, *, has_token: bool = F
     return [f"{FOLDER}/{_CLUSTER}", f"{FOLDER}/{role}.json", own]
 
 
-def _config(spec: JobSpec, role: RoleSpec) -> Object:
+def _config(spec: JobSpec, where: Surroundings, role: RoleSpec) -> Object:
+    how = agents.delivery(where, spec.command_of(role.role))
     runs = next((volume.mount_path for volume in spec.volumes if volume.name == RUNS), HOME)
     config = environments.agent_config(
         spec,
@@ -109,7 +109,7 @@ def _config(spec: JobSpec, role: RoleSpec) -> Object:
             spool=f"{HOME}/spool",
             exit=EXIT,
             reports=f"{HOME}/reports",
-            instrumentation=f"{HOME}/instrumentation",
+            instrumentation=f"{agents.folder(how)}/instrumentation",
         ),
         interface="eth0",
         own_cgroup=True,

@@ -14,20 +14,24 @@ from paceline.model.jobs import code_sources, job_specs
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.placements import Toleration
 from paceline.model.roles import ReplicaId
-from paceline.rendering import affinities, agent_secrets, config_maps, labels, securities, services, sizes
+from paceline.rendering import (
+    affinities,
+    agent_secrets,
+    agents,
+    config_maps,
+    labels,
+    securities,
+    services,
+    sizes,
+)
+from paceline.rendering.agents import Delivery
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
-#: The command of the agent: the delivered interpreter, started by the loader delivered with its libraries.
-AGENT = (
-    f"{config_maps.HOME}/lib/ld.so", "--library-path", f"{config_maps.HOME}/lib",
-    f"{config_maps.HOME}/bin/python3", "-I", "-S", f"{config_maps.HOME}/agent.py",
-)  # fmt: skip
-#: The containers: the first two are init containers that deliver agent and code; the third is the replica.
-AGENT_CONTAINER, CODE_CONTAINER, TRAINING = "agent", "code", sizes.TRAINING
-OWN_VOLUMES = _OWN, _CONFIG, _PACKED, _SCRATCH = (
-    "paceline", "paceline-config", "paceline-code", "paceline-tmp",
-)  # fmt: skip
+#: The init container that fetches the code, and the container of the replica.
+CODE_CONTAINER, TRAINING = "code", sizes.TRAINING
+_CONFIG, _PACKED, _SCRATCH = "paceline-config", "paceline-code", "paceline-tmp"
+OWN_VOLUMES = (*agents.VOLUMES, _CONFIG, _PACKED, _SCRATCH)
 #: The name of the metrics port, and the annotations by which a Prometheus can discover pods.
 METRICS = "metrics"
 SCRAPED = {
@@ -130,15 +134,16 @@ def pod_spec(
         container: container fields that override those set here.
     """
     resources = sizes.resources(role)
+    how = agents.delivery(where, spec.command_of(role.role))
     return labels.given(
         {
             "terminationGracePeriodSeconds": math.ceil(spec.termination_grace_seconds) + SLACK_SECONDS,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
             "securityContext": securities.of_pod(spec.security),
-            "initContainers": _init_containers(spec, where, resources),
-            "containers": [{**_container(spec, where, resources, arguments), **(container or {})}],
-            "volumes": _volumes(spec, where),
+            "initContainers": _init_containers(spec, where, how, resources),
+            "containers": [{**_container(spec, role, how, arguments), **(container or {})}],
+            "volumes": _volumes(spec, where, how),
             "nodeSelector": dict(spec.placement.node_selector),
             "tolerations": [_toleration(each) for each in spec.placement.tolerations],
             "affinity": affinity,
@@ -146,26 +151,14 @@ def pod_spec(
     )
 
 
-def _init_containers(spec: JobSpec, where: Surroundings, resources: Object) -> list[Object]:
-    if where.agent_image is None:
+def _init_containers(spec: JobSpec, where: Surroundings, how: Delivery, resources: Object) -> list[Object]:
+    image = where.agent_image
+    if image is None:
         return []
-    bringer = _bringer(where.agent_image, resources)
-    return [bringer] if spec.code is None else [bringer, _fetcher(spec, where.agent_image, resources)]
-
-
-def _bringer(image: str, resources: Object) -> Object:
-    """Return the container that delivers the agent.
-
-    It has the resources of the training container, so that the pod keeps its QoS class.
-    """
-    return {
-        "name": AGENT_CONTAINER,
-        "image": image,
-        "command": ["python3", "-I", "-m", "paceline.agent.bring", config_maps.HOME],
-        "resources": resources,
-        "securityContext": securities.strict(),
-        "volumeMounts": [{"name": _OWN, "mountPath": config_maps.HOME}],
-    }
+    return [
+        *([agents.init_container(image, resources)] if how is Delivery.COPY else []),
+        *([_fetcher(spec, image, resources)] if spec.code is not None else []),
+    ]
 
 
 def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
@@ -188,7 +181,7 @@ def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
             # Kubernetes reports the termination message, or the end of the log if there is no message.
             "terminationMessagePolicy": "FallbackToLogsOnError",
             "volumeMounts": [
-                {"name": _OWN, "mountPath": config_maps.HOME},
+                agents.home_mount(),
                 {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
                 *packed,
                 *({**each, "readOnly": True} for each in _mounts(spec)),
@@ -197,16 +190,13 @@ def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
     )
 
 
-def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments: Sequence[str]) -> Object:
-    optional_mounts: list[Object] = [
-        *([{"name": _OWN, "mountPath": config_maps.HOME}] if where.agent_image else []),
-        *([{"name": _SCRATCH, "mountPath": config_maps.SCRATCH}] if _has_scratch(spec, where) else []),
-    ]
+def _container(spec: JobSpec, role: RoleSpec, how: Delivery, arguments: Sequence[str]) -> Object:
+    scratch = {"name": _SCRATCH, "mountPath": config_maps.SCRATCH}
     return labels.given(
         {
             "name": TRAINING,
             "image": spec.image,
-            "command": [*AGENT, *arguments],
+            "command": [*agents.start(how, spec.command_of(role.role)), *arguments],
             "workingDir": spec.code.start(config_maps.CODE, spec.working_dir)
             if spec.code
             else spec.working_dir,
@@ -216,12 +206,11 @@ def _container(spec: JobSpec, where: Surroundings, resources: Object, arguments:
                 {"name": "training", "containerPort": services.PORT},
                 {"name": METRICS, "containerPort": config_maps.METRICS_PORT},
             ],
-            "resources": resources,
-            "securityContext": securities.of_container(
-                spec.security, is_read_only=_is_read_only(spec, where)
-            ),
+            "resources": sizes.resources(role),
+            "securityContext": securities.of_container(spec.security, is_read_only=_is_read_only(spec, how)),
             "volumeMounts": [
-                *optional_mounts,
+                *agents.mounts(how),
+                *([scratch] if _has_scratch(spec, how) else []),
                 {"name": _CONFIG, "mountPath": config_maps.FOLDER, "readOnly": True},
                 *_mounts(spec),
             ],
@@ -249,11 +238,11 @@ def _mounts(spec: JobSpec) -> list[Object]:
     ]
 
 
-def _volumes(spec: JobSpec, where: Surroundings) -> list[Object]:
+def _volumes(spec: JobSpec, where: Surroundings, how: Delivery) -> list[Object]:
     token = [{"secret": {"name": agent_secrets.name(spec.name)}}] if where.has_agent_token else []
     own: list[Object] = [
-        *([{"name": _OWN, "emptyDir": {}}] if where.agent_image else []),
-        *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, where) else []),
+        *agents.volumes(how, where),
+        *([{"name": _SCRATCH, "emptyDir": {}}] if _has_scratch(spec, how) else []),
         {"name": _CONFIG, "projected": {"sources": [{"configMap": {"name": spec.name}}, *token]}},
     ]
     if spec.code is not None and _is_packed(spec):
@@ -269,18 +258,18 @@ def _source(volume: job_specs.Volume) -> Object:
     return {"hostPath": {"path": volume.host_path}}
 
 
-def _is_read_only(spec: JobSpec, where: Surroundings) -> bool:
+def _is_read_only(spec: JobSpec, how: Delivery) -> bool:
     """Return whether a replica's root file system is read-only.
 
-    The agent writes to its home, so the home has to be a volume, which it is only with an agent image.
+    The agent writes to its home, so the home has to be a volume.
     """
-    return securities.is_restricted(spec.security) and where.agent_image is not None
+    return securities.is_restricted(spec.security) and how is not Delivery.IMAGE
 
 
-def _has_scratch(spec: JobSpec, where: Surroundings) -> bool:
+def _has_scratch(spec: JobSpec, how: Delivery) -> bool:
     """Return whether a replica needs a volume for temporary files."""
     taken = {each.mount_path for each in spec.volumes}
-    return _is_read_only(spec, where) and config_maps.SCRATCH not in taken
+    return _is_read_only(spec, how) and config_maps.SCRATCH not in taken
 
 
 def _is_packed(spec: JobSpec) -> bool:

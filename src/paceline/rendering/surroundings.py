@@ -1,10 +1,11 @@
-"""The surroundings of a job in a cluster: its namespace, its queue and the agent image."""
+"""The surroundings of a job in a cluster: its namespace, its queue and the images of the agent."""
 
 from __future__ import annotations
 
 import dataclasses
 
-AGENT_IMAGE = "ghcr.io/paceline/paceline:0.1.0"
+#: The images of a release: all of Paceline, and the files of the agent alone (``Containerfile``).
+AGENT_IMAGE, AGENT_FILES = "ghcr.io/paceline/paceline:0.1.0", "ghcr.io/paceline/paceline-agent:0.1.0"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,8 +14,9 @@ class Surroundings:
 
     Attributes:
         namespace: namespace of all objects of the job.
-        agent_image: an image with Python and Paceline, from which the agent is copied; None: the images of
-            jobs already have the agent in its place.
+        agent_image: an image with Python and Paceline, out of which the agent is copied and which fetches
+            code; None: the images of jobs already have the agent in its place.
+        agent_files: an image with nothing but the agent's files, which pods mount; None: it is copied.
         queue: queue of Volcano or Kueue.
         has_agent_token: whether there is a Secret with the token that the job's agents accept
             (`agent_secrets`); the operator makes it.
@@ -24,6 +26,7 @@ class Surroundings:
 
     namespace: str = "default"
     agent_image: str | None = AGENT_IMAGE
+    agent_files: str | None = None
     queue: str | None = None
     has_agent_token: bool = False
     job_uid: str | None = None

@@ -16,7 +16,7 @@ import uuid
 from collections.abc import Coroutine, Sequence
 from pathlib import Path
 
-from paceline.engines.kubernetes import leases
+from paceline.engines.kubernetes import leases, versions
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError, Object
 from paceline.engines.kubernetes.leases import Lease
@@ -52,6 +52,7 @@ async def run(
     context: str | None,
     namespaces: Sequence[str] | None,
     agent_image: str | None,
+    agent_files: str | None,
     keeping: Keeping | None,
     exporters: str | None,
     listen: tuple[str | None, int] | None = None,
@@ -62,6 +63,8 @@ async def run(
         context: a context of the kubeconfig; None means the current one, or the cluster around this process.
         namespaces: look after only these namespaces; None means all.
         agent_image: the image that the agent is copied from; None if the images of jobs contain the agent.
+        agent_files: the image that has only the agent's files. Pods mount it where the cluster has image
+            volumes; None: they do not.
         keeping: where samples and output of replicas are stored; None means nowhere.
         exporters: the namespace of DCGM's exporters; None means that none are read.
         listen: the address and port for probes (`surfaces.probes`); None means that none are answered.
@@ -77,7 +80,12 @@ async def run(
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     reader = BoundedReader(reconcilers.wanted)
     read = functools.partial(_read, reader)
-    operator = Operator(cluster, agent_image=agent_image, clock=time.time, namespaces=namespaces, read=read)
+    if agent_files is not None and not await _has_image_volumes(cluster):
+        agent_files = None
+    operator = Operator(
+        cluster, agent_image=agent_image, agent_files=agent_files, clock=time.time, namespaces=namespaces,
+        read=read,
+    )  # fmt: skip
     rounds = None
     if keeping is not None:
         rounds = CollectionRounds(
@@ -110,6 +118,18 @@ async def run(
         log.info("it ends: %s %s", operator.counters, rounds.counters if rounds else "")
         reader.close()
         await cluster.close()
+
+
+async def _has_image_volumes(cluster: RealCluster) -> bool:
+    """Return whether the cluster has image volumes; if it does not answer, it is taken to have none."""
+    try:
+        found = await versions.of(cluster)
+    except ClusterError as error:
+        log.warning("init containers copy the agent, for the version of the cluster is unknown: %s", error)
+        return False
+    if not found.has_image_volumes:
+        log.info("init containers copy the agent, for Kubernetes %s has no image volumes", found.text)
+    return found.has_image_volumes
 
 
 def _read(reader: BoundedReader[Object, JobSpec | str], resource: Object) -> JobSpec | str:

@@ -91,3 +91,18 @@ def test_a_resized_job_whose_objects_the_cluster_refuses_says_so() -> None:
         assert await executor.resize(resource, with_more_cores(record), ()) == {}
 
     asyncio.run(test())
+
+
+def test_pods_mount_the_agent_that_the_operator_names() -> None:
+    async def test() -> None:
+        cluster = Refusing()
+        spec = dataclasses.replace(job(), command=("python", "train.py"))
+        resource = await cluster.create(JOBS, custom_resources.resource(spec, "default"))
+        executor = Executor(cluster, agent_image="hub/paceline:1", agent_files="hub/paceline-agent:1")
+        launch = commands.Launch(replica=WORKERS[0], attempt=1, memory_bytes=None)
+        assert await executor.act(resource, records.new(spec), [launch]) == []
+        (pod,) = cluster.of_kind(kinds.PODS).values()
+        assert {"reference": "hub/paceline-agent:1"} in [each.get("image") for each in pod["spec"]["volumes"]]
+        assert "initContainers" not in pod["spec"]
+
+    asyncio.run(test())

@@ -16,6 +16,10 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end }}
 
+{{- define "paceline.agentFiles" -}}
+{{ .Values.image.repository }}-agent:{{ .Values.image.tag | default .Chart.AppVersion }}
+{{- end }}
+
 {{- /* The file of thresholds in the state folder, for the pods of the operator and of the server. */}}
 {{- define "paceline.thresholds" -}}
 apiVersion: paceline.dev/v1alpha1

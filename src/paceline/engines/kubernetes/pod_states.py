@@ -10,7 +10,7 @@ from paceline.engines import exit_reasons, fetched_codes
 from paceline.engines.kubernetes import times
 from paceline.model.jobs.statuses import NOT_STARTED, ExitKind, ExitReason, signal_of
 from paceline.model.roles import ReplicaId
-from paceline.rendering import labels, pods
+from paceline.rendering import agents, labels, pods
 
 #: A pod whose node has not answered for this long counts as lost.
 NODE_SECONDS = 60.0
@@ -23,7 +23,7 @@ _STUCK = (
     "CrashLoopBackOff",
 )  # fmt: skip
 #: The init containers that bring the agent and the code, in their order.
-_INIT, _BRINGERS = "initContainerStatuses", (pods.AGENT_CONTAINER, pods.CODE_CONTAINER)
+_INIT, _BRINGERS = "initContainerStatuses", (agents.CONTAINER, pods.CODE_CONTAINER)
 #: Another pod would fail for these reasons too. The other images may arrive when a registry answers again.
 _NEVER = (
     "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError",
@@ -131,7 +131,7 @@ def _ended_without_a_word(status: Object) -> ExitReason:
     for name in _BRINGERS:
         ended = _state(status, _INIT, name).get("terminated") or {}
         code = int(ended.get("exitCode", 0))
-        if ended.get("reason") == "OOMKilled" and name == pods.AGENT_CONTAINER:
+        if ended.get("reason") == "OOMKilled" and name == agents.CONTAINER:
             message = (
                 "the container's limit was reached while the agent was brought: it is too small to start"
             )

@@ -9,8 +9,8 @@ import json
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from paceline.engines.kubernetes import cluster_states, kinds, leases
-from paceline.engines.kubernetes.clusters import NAMES_BYTES, WORDS_BYTES, Cluster, ClusterError, Object
+from paceline.engines.kubernetes import cluster_states, kinds, leases, versions
+from paceline.engines.kubernetes.clusters import NAMES_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.explanations.checkups import Check, CheckState
 from paceline.model.jobs.job_specs import JobSpec
@@ -113,18 +113,11 @@ def checks(
 async def server(cluster: Cluster) -> Check:
     """Check that the API server answers, and show its version."""
     try:
-        said = json.loads(await cluster.read("/version", limit_bytes=WORDS_BYTES))
-        return Check(name="API server", state=CheckState.OK, detail=f"Kubernetes {said['gitVersion']}")
+        found = await versions.of(cluster)
     except ClusterError as error:
         advice = error.hint or "kubectl version asks the same; see that the kubeconfig is right"
         return Check(name="API server", state=CheckState.FAILED, detail=error.message, advice=advice)
-    except (ValueError, KeyError, TypeError):
-        return Check(
-            name="API server",
-            state=CheckState.FAILED,
-            detail="what answers is no API server of Kubernetes",
-            advice="see that the kubeconfig names the right server",
-        )
+    return Check(name="API server", state=CheckState.OK, detail=f"Kubernetes {found.text}")
 
 
 async def definition(cluster: Cluster) -> Check:

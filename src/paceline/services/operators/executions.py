@@ -48,11 +48,12 @@ class Executor:
     Args:
         cluster: the cluster that holds the objects.
         agent_image: the image that the agent comes from; None if the images of jobs contain the agent.
+        agent_files: the image that has only the agent's files, which pods mount; None: it is copied.
     """
 
-    def __init__(self, cluster: Cluster, *, agent_image: str | None) -> None:
+    def __init__(self, cluster: Cluster, *, agent_image: str | None, agent_files: str | None = None) -> None:
         self._cluster = cluster
-        self._agent_image = agent_image
+        self._agent_image, self._agent_files = agent_image, agent_files
         self._provided: dict[str, JobSpec] = {}
         self._systems: dict[str, QueueSystem] = {}
         #: The size that the cluster refused, and its reason, by job and pod.
@@ -309,6 +310,7 @@ class Executor:
         return Surroundings(
             namespace=resource["metadata"]["namespace"],
             agent_image=self._agent_image,
+            agent_files=self._agent_files,
             has_agent_token=True,
             job_uid=resource["metadata"]["uid"],
         )

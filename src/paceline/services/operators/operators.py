@@ -37,6 +37,7 @@ class Operator:
     Args:
         cluster: the cluster.
         agent_image: the image that provides agents; None: the images of jobs contain it.
+        agent_files: the image that has only the agent's files, which pods mount; None: it is copied.
         clock: Unix seconds.
         namespaces: the only namespaces that it may access; None: all, and the nodes. With some namespaces
             only, it cannot know whether a job fits, so all jobs begin at once. A namespace that is gone or
@@ -52,6 +53,7 @@ class Operator:
         clock: Callable[[], float],
         namespaces: Collection[str] | None = None,
         read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
+        agent_files: str | None = None,
     ) -> None:
         self.counters = OperatorCounters()
         self._sees_nodes = namespaces is None
@@ -59,7 +61,9 @@ class Operator:
         #: The namespaces whose jobs and pods were all seen once; None: all namespaces.
         self._known: set[str | None] = set()
         self._has_begun = asyncio.Event()
-        self._reconciler = Reconciler(cluster, agent_image=agent_image, clock=clock, read=read)
+        self._reconciler = Reconciler(
+            cluster, agent_image=agent_image, agent_files=agent_files, clock=clock, read=read
+        )
         self._queue: WorkQueue[Key] = WorkQueue()
         self._room_requests = RoomRequests(
             cluster, clock=clock, sees_nodes=self._sees_nodes, counters=self.counters,

@@ -70,6 +70,7 @@ class Reconciler:
     Args:
         cluster: where the jobs are.
         agent_image: the image that provides the agent; None: the images of jobs contain it.
+        agent_files: the image that has only the agent's files, which pods mount; None: it is copied.
         clock: Unix seconds.
         read: returns the job that a resource asks for, or what is wrong with it (`wanted`).
     """
@@ -81,10 +82,11 @@ class Reconciler:
         agent_image: str | None,
         clock: Callable[[], float],
         read: Callable[[Object], JobSpec | str],
+        agent_files: str | None = None,
     ) -> None:
         self._read = read
         self._cluster = cluster
-        self._executor = Executor(cluster, agent_image=agent_image)
+        self._executor = Executor(cluster, agent_image=agent_image, agent_files=agent_files)
         self._clock = clock
         self._records: dict[str, JobRecord] = {}
         self._specs: dict[str, tuple[int, JobSpec | str]] = {}

@@ -17,7 +17,17 @@ from typing import Any
 from paceline.model.jobs import job_specs
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.placements import PlacementStrategy
-from paceline.rendering import affinities, config_maps, labels, pods, previews, services, sizes, tfjobs
+from paceline.rendering import (
+    affinities,
+    agents,
+    config_maps,
+    labels,
+    pods,
+    previews,
+    services,
+    sizes,
+    tfjobs,
+)
 from paceline.specs.job_file import expansions
 from paceline.specs.tfjob import tfjob_resources, tfjob_volumes
 from paceline.specs.tfjob.tfjob_shapes import ROLES, Unreadable
@@ -356,7 +366,7 @@ class TFJobReader:
                 pod.pop(key, None)
             container.pop("securityContext", None)
             for init_container in pod.get("initContainers") or ():
-                if init_container.get("name") in (pods.AGENT_CONTAINER, pods.CODE_CONTAINER):
+                if init_container.get("name") in (agents.CONTAINER, pods.CODE_CONTAINER):
                     init_container.clear()
         own_ports = [{"name": tfjobs.PORT, "containerPort": services.PORT}]
         if part.is_ours:
@@ -465,7 +475,7 @@ def _part(role: str, at: str, replicas: Fields) -> _Part:
         pod=pod,
         container=container,
         container_at=f"{at}.template.spec.containers[{index}]",
-        is_ours=words[: len(pods.AGENT)] == pods.AGENT,
+        is_ours=agents.is_started(words),
     )
 
 

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
     help="The image out of which agents are brought; none: the images of jobs have it in /paceline.",
 )
 @click.option(
+    "--agent-files",
+    metavar="IMAGE",
+    help="An image of the agent's files alone. Pods mount it where the cluster has image volumes and the"
+    " command starts Python; without it, or with none, an init container copies the agent.",
+)
+@click.option(
     "--keep",
     type=options.DURATION,
     default="30d",
@@ -48,6 +54,7 @@ if TYPE_CHECKING:
 def command(
     session: sessions.CliSession,
     agent_image: str | None,
+    agent_files: str | None,
     keep: float,
     listen: tuple[str | None, int] | None,
     namespaces: str | None,
@@ -80,6 +87,7 @@ def command(
             namespaces=only,
             exporters=_exporters(exporters, is_all=only is None),
             agent_image=surroundings.agent_image(agent_image),
+            agent_files=None if agent_files == "none" else agent_files,
             keeping=_keeping(session, keep),
             listen=listen,
         )

@@ -26,6 +26,11 @@ TARGETS = ("pods", "tfjob", "vcjob", "kueue")
     metavar="IMAGE",
     help="The image out of which the agent is brought; none: that of the job has it in /paceline.",
 )
+@click.option(
+    "--agent-files",
+    metavar="IMAGE",
+    help="An image of the agent's files alone, which pods mount if the command starts Python.",
+)
 @click.option("-n", "--namespace", default="default", show_default=True, help="Where they are to live.")
 @options.output_option("yaml", "json")
 def command(
@@ -34,20 +39,24 @@ def command(
     target: str,
     queue: str | None,
     agent_image: str | None,
+    agent_files: str | None,
     namespace: str,
     output: str,
 ) -> None:
     """Print the job in FILE as objects of Kubernetes; nothing is sent anywhere.
 
     Pods are those of the first attempt of each replica, with a headless service that gives them names. The
-    config map is for their agents, which an init container brings into any image.
+    config map is for their agents, which an init container brings into any image, or a volume into one with
+    Python.
     """
     from paceline.rendering import manifests, surroundings
     from paceline.services import packed_folders
 
     job, base = job_files.read(file)
     image = surroundings.agent_image(agent_image)
-    where = surroundings.Surroundings(namespace=namespace, agent_image=image, queue=queue)
+    where = surroundings.Surroundings(
+        namespace=namespace, agent_image=image, agent_files=agent_files, queue=queue
+    )
     packed = packed_folders.of_job(job.spec, base)
     objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
     printing.emit_all(objects, output)
