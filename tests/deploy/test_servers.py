@@ -193,4 +193,4 @@ def test_the_overlay_can_be_built() -> None:
 
 def test_the_image_has_what_the_server_needs() -> None:
     text = (DEPLOY.parent / "Containerfile").read_text()
-    assert ".[kubernetes,s3,postgresql,report,tuning,web]" in text
+    assert ".[kubernetes,s3,postgresql,report,web]" in text

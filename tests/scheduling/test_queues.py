@@ -43,7 +43,7 @@ def test_two_jobs_that_need_more_than_half_start_one_after_the_other() -> None:
 
 def test_a_small_job_overtakes_for_a_while() -> None:
     big, small = job("big", 6), job("small", 1, since=10.0)
-    busy = queues.reserved(NODES, big.spec, {replica: "a" for replica in big.spec.replicas()[:2]})
+    busy = queues.reserved(NODES, [(big.spec, {replica: "a" for replica in big.spec.replicas()[:2]})])
     assert admitted(big, small, nodes=busy, now=20.0) == ["small"]
     assert admitted(big, small, nodes=busy, now=PATIENCE_SECONDS + 20) == []
     assert admitted(big, small, now=PATIENCE_SECONDS + 20) == ["big"]
@@ -76,7 +76,7 @@ def test_every_job_that_can_run_runs_once_and_nodes_are_never_overfull(
         running = {key: each for key, each in running.items() if each[0] > now}
         nodes = NODES
         for key, (_, admission) in running.items():
-            nodes = queues.reserved(nodes, job(key, 9).spec, admission.places)
+            nodes = queues.reserved(nodes, [(job(key, 9).spec, admission.places)])
         assert all(node.free.millicores >= 0 for node in nodes)
         here = [each for each in waiting.values() if each.since <= now]
         for admission in queues.admit(here, nodes, NODES, now):
@@ -89,5 +89,5 @@ def test_every_job_that_can_run_runs_once_and_nodes_are_never_overfull(
 def test_what_is_promised_is_taken() -> None:
     spec = job("one", 2).spec
     places = dict(zip(spec.replicas(), ("a", "gone"), strict=True))
-    used = {node.name: node.used for node in queues.reserved(NODES, spec, places)}
+    used = {node.name: node.used for node in queues.reserved(NODES, [(spec, places)])}
     assert used == {"a": Resources(millicores=1499, pods=1), "b": Resources(), "c": Resources()}

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.jobs.nodes import Node, Quota
+from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.roles import ReplicaId
 from paceline.scheduling import fits
 from paceline.scheduling.items import requests
@@ -60,7 +60,7 @@ def admit(
         places = fits.places(job.spec, nodes, job.quotas)
         if places is not None:
             admitted.append(Admission(key=job.key, places=places))
-            nodes = reserved(nodes, job.spec, places)
+            nodes = reserved(nodes, [(job.spec, places)])
         elif is_overdue(job, empty, now):
             break
     return admitted
@@ -71,10 +71,16 @@ def is_overdue(job: QueuedJob, empty: Sequence[Node], now: float) -> bool:
     return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
 
 
-def reserved(nodes: Sequence[Node], spec: JobSpec, places: Mapping[ReplicaId, str]) -> list[Node]:
-    """Return the nodes with the requests of placed replicas of a job added to what is used."""
-    used = {node.name: node.used for node in nodes}
-    for replica, name in places.items():
-        if name in used:
-            used[name] += requests(spec.role_of(replica))
-    return [dataclasses.replace(node, used=used[node.name]) for node in nodes]
+def reserved(
+    nodes: Sequence[Node], promised: Iterable[tuple[JobSpec, Mapping[ReplicaId, str]]]
+) -> Sequence[Node]:
+    """Return the nodes with the requests of placed replicas of jobs added to what is used."""
+    taken: dict[str, Resources] = {}
+    for spec, places in promised:
+        for replica, name in places.items():
+            taken[name] = taken.get(name, Resources()) + requests(spec.role_of(replica))
+    # Of thousands of nodes few change, so the others are not made anew.
+    return [
+        dataclasses.replace(node, used=node.used + taken[node.name]) if node.name in taken else node
+        for node in nodes
+    ]

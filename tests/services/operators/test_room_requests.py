@@ -13,16 +13,15 @@ from support.memory_clusters import MemoryCluster
 from support.operator_scenes import job
 
 from paceline.control import events
-from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.kinds import ResourceKind
+from paceline.engines.kubernetes import cluster_states
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 from paceline.services.cluster import records
-from paceline.services.cluster.admissions import AdmissionVerdict
+from paceline.services.cluster.admissions import AdmissionVerdict, ClusterRoom
 from paceline.services.operators import reconcilers
 from paceline.services.operators.operator_counters import OperatorCounters
-from paceline.services.operators.room_requests import RoomRequests
+from paceline.services.operators.room_requests import BegunJob, RoomRequests
 
 KEY = ("default", "clicks")
 RESOURCE = {"metadata": {"uid": "1", "creationTimestamp": "2027-01-15T08:00:00Z"}, "spec": {}}
@@ -32,19 +31,27 @@ LARGER = job(
 ELSEWHERE = job(placement=PodPlacement(node_selector={"disk": "ssd"}))
 
 
-class EditedCluster(MemoryCluster):
-    """A cluster where something happens while its nodes are read."""
+class EditedCluster:
+    """A cluster of one node, where something may happen during a decision."""
 
     def __init__(self) -> None:
-        super().__init__()
+        self.nodes = (cluster_states.node(node("n0", cpu="4")),)
+        self.revision = 0
         self.meanwhile: Callable[[], Awaitable[None]] | None = None
+        #: The decisions that were made.
+        self.decisions = 0
 
-    async def list(self, kind: ResourceKind, **more: Any) -> Any:
-        found = await super().list(kind, **more)
-        if kind is kinds.NODES and self.meanwhile is not None:
+    async def room(self) -> ClusterRoom:
+        return ClusterRoom(
+            nodes=self.nodes, without_jobs=self.nodes, quotas={}, revision=self.revision
+        )  # fmt: skip
+
+    async def in_a_thread(self, decide: Callable[..., Any], *arguments: Any) -> Any:
+        self.decisions += 1
+        if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
             await meanwhile()
-        return found
+        return decide(*arguments)
 
 
 class Room(NamedTuple):
@@ -68,23 +75,31 @@ class Room(NamedTuple):
         return self.verdict
 
 
-async def opened() -> tuple[EditedCluster, Room]:
-    cluster, is_decided = EditedCluster(), asyncio.Event()
-    await cluster.create(kinds.NODES, node("n0", cpu="4"))
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> EditedCluster:
+    made = EditedCluster()
+    monkeypatch.setattr(asyncio, "to_thread", made.in_a_thread)
+    return made
+
+
+def opened(cluster: EditedCluster) -> Room:
+    is_decided = asyncio.Event()
     requests = RoomRequests(
-        cluster,
+        MemoryCluster(),
         clock=lambda: 1.8e9,
-        sees_nodes=True,
+        room=cluster.room,
         counters=OperatorCounters(),
         look_again=lambda key: is_decided.set(),
     )
-    return cluster, Room(requests, is_decided)
+    return Room(requests, is_decided)
 
 
 @pytest.mark.parametrize("edited", [LARGER, ELSEWHERE], ids=["larger", "on other nodes"])
-def test_room_for_a_job_as_it_was_is_no_room_for_the_edited_job(edited: JobSpec) -> None:
+def test_room_for_a_job_as_it_was_is_no_room_for_the_edited_job(
+    cluster: EditedCluster, edited: JobSpec
+) -> None:
     async def test() -> None:
-        _, room = await opened()
+        room = opened(cluster)
         await room.requests.apply_to_begin(KEY, RESOURCE, job())
         assert (await room.decided()).room
         await room.requests.apply_to_begin(KEY, RESOURCE, job())
@@ -97,9 +112,11 @@ def test_room_for_a_job_as_it_was_is_no_room_for_the_edited_job(edited: JobSpec)
 
 
 @pytest.mark.parametrize("edited", [LARGER, ELSEWHERE], ids=["larger", "on other nodes"])
-def test_a_job_that_is_edited_during_the_decision_is_decided_on_anew(edited: JobSpec) -> None:
+def test_a_job_that_is_edited_during_the_decision_is_decided_on_anew(
+    cluster: EditedCluster, edited: JobSpec
+) -> None:
     async def test() -> None:
-        cluster, room = await opened()
+        room = opened(cluster)
         cluster.meanwhile = lambda: room.requests.apply_to_begin(KEY, RESOURCE, edited)
         await room.requests.apply_to_begin(KEY, RESOURCE, job())
         assert (await room.decided()).room is None
@@ -108,9 +125,9 @@ def test_a_job_that_is_edited_during_the_decision_is_decided_on_anew(edited: Job
     asyncio.run(test())
 
 
-def test_room_for_workers_of_one_size_is_none_for_larger_workers() -> None:
+def test_room_for_workers_of_one_size_is_none_for_larger_workers(cluster: EditedCluster) -> None:
     async def test() -> None:
-        _, room = await opened()
+        room = opened(cluster)
 
         def grow(spec: JobSpec) -> None:
             room.requests.apply_for_more(KEY, "1", records.new(spec), 3, [])
@@ -135,3 +152,26 @@ def test_a_look_takes_no_verdict_on_the_job_as_it_was(edited: JobSpec, verdict: 
 
     assert found(job())
     assert found(edited) == []
+
+
+def test_a_decision_is_made_again_only_if_something_has_changed(cluster: EditedCluster) -> None:
+    async def test() -> None:
+        room = opened(cluster)
+        await room.requests.apply_to_begin(KEY, RESOURCE, LARGER)
+        assert "it waits for room" in (await room.decided()).held
+        for _ in range(3):
+            await room.requests._decide([])
+        assert cluster.decisions == 1
+        cluster.revision += 1
+        await room.requests._decide([])
+        assert cluster.decisions == 2
+        begun = BegunJob("2", records.new(job()), [])
+        await room.requests._decide([begun])
+        assert cluster.decisions == 3
+        # There and back: the verdict on the job as it was is gone.
+        for edited in (ELSEWHERE, LARGER):
+            await room.requests.apply_to_begin(KEY, RESOURCE, edited)
+        await room.requests._decide([begun])
+        assert cluster.decisions == 4
+
+    asyncio.run(test())

@@ -78,16 +78,14 @@ def read(objects: Iterable[Object], namespace: str) -> ClusterState:
         by_kind[str(api_object.get("kind"))].append(api_object)
     used: dict[str, Resources] = collections.defaultdict(Resources)
     for api_object in by_kind["Pod"]:
-        host = str(_at(api_object, "spec", "nodeName") or "")
-        if host and _at(api_object, "status", "phase") not in ENDED:
+        host = host_of(api_object)
+        if host is not None:
             used[host] += requests(api_object)
+    nodes = map(node, by_kind["Node"])
+    quotas = (each for each in by_kind["ResourceQuota"] if _at(each, "metadata", "namespace") == namespace)
     return ClusterState(
-        nodes=tuple(_node(node, used) for node in by_kind["Node"]),
-        quotas=tuple(
-            _quota(quota)
-            for quota in by_kind["ResourceQuota"]
-            if _at(quota, "metadata", "namespace") == namespace and not _is_scoped(quota)
-        ),
+        nodes=tuple(dataclasses.replace(each, used=used.get(each.name, Resources())) for each in nodes),
+        quotas=tuple(found for each in quotas if (found := quota(each)) is not None),
         short_of_cpu=tuple(
             f"{_at(pod, 'metadata', 'namespace')}/{_name(pod)}"
             for pod in by_kind["Pod"]
@@ -106,6 +104,12 @@ def _is_short_of_cpu(pod: Object) -> bool:
         and _NO_CPU in str(each.get("message") or "")
         for each in _list(pod, "status", "conditions")
     )
+
+
+def host_of(pod: Object) -> str | None:
+    """Return the node whose resources a pod takes; None: it has no node yet, or has ended."""
+    host = str(_at(pod, "spec", "nodeName") or "")
+    return host if host and _at(pod, "status", "phase") not in ENDED else None
 
 
 def requests(pod: Object) -> Resources:
@@ -134,39 +138,45 @@ def _larger(one: Resources, other: Resources) -> Resources:
     return Resources(**{name: max(getattr(one, name), getattr(other, name)) for name in NAMES})
 
 
-def _node(node: Object, used: Mapping[str, Resources]) -> Node:
-    name = _name(node)
-    conditions = {str(each.get("type")): each.get("status") for each in _list(node, "status", "conditions")}
+def node(found: Object) -> Node:
+    """Return a node on which nothing is used.
+
+    Raises:
+        ValueError: it does not have the API's format.
+    """
+    conditions = {str(each.get("type")): each.get("status") for each in _list(found, "status", "conditions")}
     return Node(
-        name=name,
-        allocatable=_amounts(_mapping(node, "status", "allocatable"), node, ROUND_FLOOR),
-        used=used.get(name, Resources()),
-        labels=_mapping(node, "metadata", "labels"),
+        name=_name(found),
+        allocatable=_amounts(_mapping(found, "status", "allocatable"), found, ROUND_FLOOR),
+        labels=_mapping(found, "metadata", "labels"),
         taints=tuple(
             Taint(**{name: str(each.get(name) or "") for name in ("key", "value", "effect")})
-            for each in _list(node, "spec", "taints")
+            for each in _list(found, "spec", "taints")
         ),
         is_ready=conditions.get("Ready") == "True",
-        is_cordoned=bool(_at(node, "spec", "unschedulable")),
+        is_cordoned=bool(_at(found, "spec", "unschedulable")),
     )
 
 
-def _quota(quota: Object) -> Quota:
-    """Return what is left of each kind of resource: the minimum over all its bounds in the quota."""
-    hard, used = _mapping(quota, "status", "hard"), _mapping(quota, "status", "used")
+def quota(found: Object) -> Quota | None:
+    """Return what is left of each kind of resource: the minimum over all its bounds in the quota.
+
+    None: the quota is only for certain pods (best effort, a priority class), perhaps not for ours.
+
+    Raises:
+        ValueError: it does not have the API's format.
+    """
+    if _at(found, "spec", "scopes") or _at(found, "spec", "scopeSelector"):
+        return None
+    hard, used = _mapping(found, "status", "hard"), _mapping(found, "status", "used")
     left: dict[str, int] = {}
     for kind, (name, unit) in NAMES.items():
         for bound in (name, f"requests.{name}", f"limits.{name}", f"count/{name}"):
             if bound in hard:
-                amount = _amount(hard[bound], quota, unit, ROUND_FLOOR)
-                amount -= _amount(used.get(bound, 0), quota, unit, ROUND_CEILING)
+                amount = _amount(hard[bound], found, unit, ROUND_FLOOR)
+                amount -= _amount(used.get(bound, 0), found, unit, ROUND_CEILING)
                 left[kind] = min(left.get(kind, amount), amount)
-    return Quota(name=_name(quota), left=left)
-
-
-def _is_scoped(quota: Object) -> bool:
-    """Return whether a quota is only for certain pods (best effort, a priority class), perhaps not ours."""
-    return bool(_at(quota, "spec", "scopes") or _at(quota, "spec", "scopeSelector"))
+    return Quota(name=_name(found), left=left)
 
 
 def _amounts(texts: Mapping[str, Any], owner: Object, rounding: str) -> Resources:

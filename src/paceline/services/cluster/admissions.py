@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.control.reconciliations import ReconcileProgress
 from paceline.control.states import ReplicaState
@@ -13,7 +13,6 @@ from paceline.engines.kubernetes.mirrors import Key
 from paceline.model.jobs.job_specs import FitPolicy, JobSpec
 from paceline.model.jobs.nodes import Node, Quota
 from paceline.model.roles import ReplicaId, Role
-from paceline.rendering import labels
 from paceline.scheduling import fits, growths, queues
 from paceline.scheduling.fits import Blocker
 from paceline.scheduling.queues import QueuedJob
@@ -87,76 +86,67 @@ class AdmissionVerdict:
     refused: str = ""
 
 
-class Admissions:
-    """Decides on applicants from the current state of the cluster.
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterRoom:
+    """What a cluster has room for.
 
-    Args:
-        cluster: the cluster.
-        clock: Unix seconds.
+    Attributes:
+        nodes: the nodes, with what the pods on them use.
+        without_jobs: the nodes, with what pods that belong to no job use.
+        quotas: what is left of the quotas, by namespace.
+        revision: another number when anything has changed.
     """
 
-    def __init__(self, cluster: Cluster, *, clock: Callable[[], float]) -> None:
-        self._cluster = cluster
-        self._clock = clock
+    nodes: Sequence[Node]
+    without_jobs: Sequence[Node]
+    quotas: Mapping[str, Sequence[Quota]]
+    revision: int = 0
 
-    async def decide(
-        self,
-        applicants: Sequence[Applicant],
-        begun: Iterable[tuple[JobRecord, Sequence[Object]]],
-        growing: Sequence[Growing] = (),
-    ) -> dict[str, AdmissionVerdict]:
-        """Return a verdict on each job that wants room, by the job's uid.
 
-        Args:
-            applicants: the waiting jobs.
-            begun: the jobs that have begun, each with its pods. Replicas that are not bound to a node yet, or
-                will be restarted, keep the room that they were promised.
-            growing: running jobs that want more workers; all waiting jobs are served before them.
+def decide(
+    room: ClusterRoom,
+    applicants: Sequence[Applicant],
+    begun: Iterable[tuple[JobRecord, Sequence[Object]]],
+    growing: Sequence[Growing],
+    now: float,
+) -> dict[str, AdmissionVerdict]:
+    """Return a verdict on each job that wants room, by the job's uid.
 
-        Raises:
-            ClusterError: the cluster cannot be read.
-        """
-        there = await _listed(self._cluster)
-        free: Sequence[Node] = cluster_states.read(there, "").nodes
-        for record, job_pods in begun:
-            free = queues.reserved(free, record.state.spec, promised(record, job_pods))
-        others = [
-            api_object
-            for api_object in there
-            if labels.JOB not in (api_object["metadata"].get("labels") or {})
-        ]
-        empty = cluster_states.read(others, "").nodes
-        quotas = [api_object for api_object in there if api_object["kind"] == kinds.QUOTAS.name]
-        namespaces = {applicant.namespace for applicant in applicants} | {wish.key[0] for wish in growing}
-        limits = {namespace: cluster_states.read(quotas, namespace).quotas for namespace in namespaces}
-        waiting, now = (
-            [_waiting(applicant, limits[applicant.namespace]) for applicant in applicants],
-            self._clock(),
-        )
-        admitted = {admission.key: admission.places for admission in queues.admit(waiting, free, empty, now)}
-        taken: Sequence[Node] = free
-        for applicant in applicants:
-            if applicant.uid in admitted:
-                taken = queues.reserved(taken, applicant.spec, admitted[applicant.uid])
-        verdicts = {
-            applicant.uid: AdmissionVerdict(room=admitted[applicant.uid])
-            if applicant.uid in admitted
-            else _rejected(applicant, taken, limits[applicant.namespace])
-            for applicant in applicants
-        }
-        overdue = [
-            queued_job.priority
-            for queued_job in waiting
-            if queued_job.key not in admitted and queues.is_overdue(queued_job, empty, now)
-        ]
-        for wish in growing:
-            spec = wish.record.state.spec
-            if any(priority >= spec.scheduling.priority for priority in overdue):
-                verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
-                continue
-            verdicts[wish.uid] = _grown(wish, taken, limits[wish.key[0]])
-            taken = queues.reserved(taken, spec, verdicts[wish.uid].room or {})
-        return verdicts
+    Args:
+        room: what the cluster has room for.
+        applicants: the waiting jobs.
+        begun: the jobs that have begun, each with its pods. Replicas that are not bound to a node yet, or
+            will be restarted, keep the room that they were promised.
+        growing: running jobs that want more workers; all waiting jobs are served before them.
+        now: Unix seconds.
+    """
+    free = queues.reserved(
+        room.nodes, [(record.state.spec, promised(record, job_pods)) for record, job_pods in begun]
+    )
+    waiting = [_waiting(each, room.quotas.get(each.namespace, ())) for each in applicants]
+    admitted = {each.key: each.places for each in queues.admit(waiting, free, room.without_jobs, now)}
+    taken = queues.reserved(
+        free, [(each.spec, admitted[each.uid]) for each in applicants if each.uid in admitted]
+    )
+    verdicts = {
+        each.uid: AdmissionVerdict(room=admitted[each.uid])
+        if each.uid in admitted
+        else _rejected(each, taken, room.quotas.get(each.namespace, ()))
+        for each in applicants
+    }
+    overdue = [
+        queued_job.priority
+        for queued_job in waiting
+        if queued_job.key not in admitted and queues.is_overdue(queued_job, room.without_jobs, now)
+    ]
+    for wish in growing:
+        spec = wish.record.state.spec
+        if any(priority >= spec.scheduling.priority for priority in overdue):
+            verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
+            continue
+        verdicts[wish.uid] = _grown(wish, taken, room.quotas.get(wish.key[0], ()))
+        taken = queues.reserved(taken, [(spec, verdicts[wish.uid].room or {})])
+    return verdicts
 
 
 async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
@@ -165,19 +155,12 @@ async def look(cluster: Cluster, namespace: str) -> cluster_states.ClusterState:
     Raises:
         ClusterError: the cluster cannot be read.
     """
-    return cluster_states.read(await _listed(cluster, namespace), namespace)
-
-
-async def _listed(cluster: Cluster, namespace: str | None = None) -> list[Object]:
-    """Return the objects that room depends on: nodes, pods and quotas.
-
-    With a namespace, only its own quotas are listed, which more users have the right to do.
-    """
-    return [
+    listed = [
         each
         for kind, where in ((kinds.NODES, None), (kinds.PODS, None), (kinds.QUOTAS, namespace))
         for each in (await cluster.list(kind, namespace=where)).objects
     ]
+    return cluster_states.read(listed, namespace)
 
 
 def promised(record: JobRecord, pods: Iterable[Object]) -> dict[ReplicaId, str]:

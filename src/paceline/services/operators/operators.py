@@ -6,17 +6,18 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 
-from paceline.engines.kubernetes import kinds, loops, pod_states
+from paceline.engines.kubernetes import kinds, loops
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
-from paceline.services.operators import executions, reconcilers
+from paceline.services.operators import executions, reconcilers, room_mirrors
 from paceline.services.operators.operator_counters import OperatorCounters
 from paceline.services.operators.reconcilers import JobView, Reconciler
+from paceline.services.operators.room_mirrors import RoomMirror
 from paceline.services.operators.room_requests import BegunJob, RoomRequests
 from paceline.services.operators.work_queues import WorkQueue
 
@@ -65,8 +66,9 @@ class Operator:
             cluster, agent_image=agent_image, agent_files=agent_files, clock=clock, read=read
         )
         self._queue: WorkQueue[Key] = WorkQueue()
+        self._room = RoomMirror(cluster, on_silence=self._all_jobs_changed)
         self._room_requests = RoomRequests(
-            cluster, clock=clock, sees_nodes=self._sees_nodes, counters=self.counters,
+            cluster, clock=clock, room=self._room.read if self._sees_nodes else None, counters=self.counters,
             look_again=self._queue.add,
         )  # fmt: skip
         #: Why the last look at a job failed, by job; empty: another client was quicker.
@@ -76,17 +78,15 @@ class Operator:
         self._all_known = asyncio.Event()
         #: The pods of each job, by the job's UID and then by the pod's key.
         self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
-        #: Since when a node has not answered, in Unix seconds, by node.
-        self._silent: Mapping[str, float] = {}
         jobs, pods = {}, {}
         for each in self._where:
             jobs[each] = Mirror(cluster, kinds.TRAINING_JOBS, namespace=each, on_change=self._job_changed)
+            # Pods that are no replicas take room, too. One mirror of both is never of two moments.
             pods[each] = Mirror(
-                cluster, kinds.PODS, namespace=each, selector=labels.JOB,
+                cluster, kinds.PODS, namespace=each, selector="" if self._sees_nodes else labels.JOB,
                 on_change=self._pod_changed, trimmed=_trimmed,
             )  # fmt: skip
         self._jobs, self._pods = Mirrors(jobs), Mirrors(pods)
-        self._nodes = Mirror(cluster, kinds.NODES, on_change=self._node_changed, trimmed=_only_conditions)
 
     @property
     def unreadable(self) -> int:
@@ -104,8 +104,8 @@ class Operator:
             self._note_known()
             self._has_begun.set()
             if self._sees_nodes:
-                tasks.create_task(self._nodes.run())
-                await self._nodes.is_filled.wait()
+                tasks.create_task(self._room.run())
+                await self._room.read()
                 tasks.create_task(self._admit())
             for _ in range(WORKERS):
                 tasks.create_task(self._work())
@@ -149,21 +149,19 @@ class Operator:
 
     def _pod_changed(self, pod: Object) -> None:
         uid, key = executions.owner(pod), key_of(pod)
+        present = self._pods.get(key)
+        self._room.pod_changed(key, None if present is None else present["use"])
         if uid is None:
             return
-        present = self._pods.get(key)
         if present is None:
             self._pods_of[uid].pop(key, None)
         else:
             self._pods_of[uid][key] = present
         self._queue.add((key[0], pod["metadata"]["labels"][labels.JOB]), GATHER_SECONDS)
 
-    def _node_changed(self, _node: Object) -> None:
-        silent = pod_states.silent_nodes(self._nodes)
-        if silent != self._silent:
-            self._silent = silent
-            for resource in self._jobs:
-                self._job_changed(resource)
+    def _all_jobs_changed(self) -> None:
+        for resource in self._jobs:
+            self._job_changed(resource)
 
     async def _work(self) -> None:
         while True:
@@ -209,7 +207,7 @@ class Operator:
         view = JobView(
             resource=resource,
             pods=list(self._pods_of[uid].values()),
-            silent=self._silent,
+            silent=self._room.silent,
             room=verdict.room,
             applied_for=self._room_requests.applied_for(uid),
             refused=verdict.refused,
@@ -250,6 +248,10 @@ class Operator:
 def _trimmed(pod: Object) -> Object:
     """Return the parts of a pod that are needed; a thousand whole pods would take ten megabytes."""
     metadata, spec, status = pod["metadata"], pod.get("spec") or {}, pod.get("status") or {}
+    use = room_mirrors.use_of(pod)
+    if executions.owner(pod) is None:
+        identity = {name: metadata.get(name) for name in ("name", "namespace", "resourceVersion")}
+        return {"metadata": identity, "use": use}
     kept = (
         "name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "creationTimestamp",
         "deletionTimestamp",
@@ -265,9 +267,5 @@ def _trimmed(pod: Object) -> Object:
             ],
         },
         "status": {name: status[name] for name in statuses if name in status},
+        "use": use,
     }
-
-
-def _only_conditions(node: Object) -> Object:
-    metadata = {name: node["metadata"][name] for name in ("name", "resourceVersion")}
-    return {"metadata": metadata, "status": {"conditions": (node.get("status") or {}).get("conditions")}}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from paceline.engines.kubernetes import loops, times
@@ -17,7 +17,8 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key
 from paceline.engines.kubernetes.queues import system_of
 from paceline.model.jobs.job_specs import FitPolicy, JobSpec
-from paceline.services.cluster.admissions import Admissions, AdmissionVerdict, Applicant, Growing
+from paceline.services.cluster import admissions
+from paceline.services.cluster.admissions import AdmissionVerdict, Applicant, ClusterRoom, Growing
 from paceline.services.cluster.records import JobRecord
 from paceline.services.operators import executions
 from paceline.services.operators.operator_counters import OperatorCounters
@@ -43,13 +44,21 @@ class BegunJob(NamedTuple):
     pods: Sequence[Object]
 
 
+class _Basis(NamedTuple):
+    """What a decision rests on: the room, what is requested by UID, and the jobs that have begun."""
+
+    revision: int
+    requests: Mapping[str, tuple[JobSpec, int]]
+    begun: tuple[JobRecord, ...]
+
+
 class RoomRequests:
     """Keeps the requests for room and decides on them.
 
     Args:
         cluster: where the jobs are.
         clock: Unix seconds.
-        sees_nodes: whether the operator may read the nodes; if not, no job waits for room.
+        room: returns what the cluster has room for; None: the operator may not see it, so no job waits.
         counters: where failed decisions are counted.
         look_again: has a job looked at, because it has got a new verdict.
     """
@@ -59,15 +68,13 @@ class RoomRequests:
         cluster: Cluster,
         *,
         clock: Callable[[], float],
-        sees_nodes: bool,
+        room: Callable[[], Awaitable[ClusterRoom]] | None,
         counters: OperatorCounters,
         look_again: Callable[[Key], None],
     ) -> None:
-        self._cluster = cluster
-        self._sees_nodes = sees_nodes
+        self._cluster, self._clock, self._room = cluster, clock, room
         self._counters = counters
         self._look_again = look_again
-        self._admissions = Admissions(cluster, clock=clock)
         #: The jobs that request room to begin, by UID.
         self._applicants: dict[str, Applicant] = {}
         #: The running jobs that request room for more workers, by UID.
@@ -75,6 +82,8 @@ class RoomRequests:
         #: The latest verdict on each job, by UID.
         self._verdicts: dict[str, AdmissionVerdict] = {}
         self._has_waiting_jobs = asyncio.Event()
+        #: Of the last decision; None: a verdict of it does not hold any more.
+        self._basis: _Basis | None = None
 
     def verdict(self, uid: str) -> AdmissionVerdict:
         """Return the latest verdict on a job."""
@@ -109,7 +118,7 @@ class RoomRequests:
             held = executions.NO_QUEUE.format(queue)
             self._give(uid, key, _ANYWHERE if known else AdmissionVerdict(held=held))
             return
-        if not self._sees_nodes or spec.scheduling.fit is FitPolicy.OFF:
+        if self._room is None or spec.scheduling.fit is FitPolicy.OFF:
             self._give(uid, key, _ANYWHERE)
             return
         since = times.seconds(resource["metadata"]["creationTimestamp"])
@@ -134,7 +143,7 @@ class RoomRequests:
             self._growing.pop(uid, None)
             self._verdicts.pop(uid, None)
             return
-        if not self._sees_nodes or record.state.spec.scheduling.fit is FitPolicy.OFF:
+        if self._room is None or record.state.spec.scheduling.fit is FitPolicy.OFF:
             self._give(uid, key, _ANYWHERE)
             return
         before = self._growing.get(uid)
@@ -146,6 +155,7 @@ class RoomRequests:
         """Drop the verdict on a job whose request has changed; the reason for which it waits is shown on."""
         if before is None or before.request != now.request:
             self._verdicts[now.uid] = AdmissionVerdict(held=self.verdict(now.uid).held)
+            self._basis = None
 
     def _give(self, uid: str, key: Key, verdict: AdmissionVerdict) -> None:
         """Give a job a verdict, and have the job looked at if that is a new one."""
@@ -166,7 +176,7 @@ class RoomRequests:
             began = loop.time()
             try:
                 async with asyncio.timeout(DECISION_SECONDS):
-                    await self._decide(begun())
+                    await self._decide([*begun()])
             except TimeoutError:
                 self._counters.refusals += 1
                 log.warning("no job is admitted for now: no decision within %.0f s", DECISION_SECONDS)
@@ -191,16 +201,24 @@ class RoomRequests:
         """Return the running jobs that do not have room for more workers yet."""
         return [each for uid, each in self._growing.items() if self.verdict(uid).room is None]
 
-    async def _decide(self, jobs: Iterable[BegunJob]) -> None:
+    async def _decide(self, jobs: Sequence[BegunJob]) -> None:
+        assert self._room is not None, "without a room, no job waits"
+        room = await self._room()
         waiting, growing = self._waiting(), self._wishes()
         begun = [(self._with_room(job.uid, job.record), job.pods) for job in jobs]
-        verdicts = await self._admissions.decide(waiting, begun, growing)
+        undecided: list[Applicant | Growing] = [*waiting, *growing]
+        requests = {each.uid: each.request for each in undecided}
+        basis = _Basis(room.revision, requests, tuple(record for record, _ in begun))
+        if basis == self._basis:
+            return  # The verdicts would be the same.
+        # Thousands of nodes take seconds, in which the lease has to be held.
+        verdicts = await asyncio.to_thread(admissions.decide, room, waiting, begun, growing, self._clock())
         # A job that was edited during the decision is decided on anew.
-        decided: list[Applicant | Growing] = [*waiting, *growing]
-        for each in decided:
+        for each in undecided:
             now = self._applicants.get(each.uid) or self._growing.get(each.uid)
             if now is not None and now.request == each.request:
                 self._give(each.uid, each.key, verdicts[each.uid])
+        self._basis = basis
 
     def _with_room(self, uid: str, record: JobRecord) -> JobRecord:
         """Return the record of a job with the room that was found for it; the job may not use it yet."""
