@@ -15,7 +15,7 @@ from paceline.rendering import agents
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="chroot needs root")]
 
-AGENT = agents.start(agents.Delivery.COPY, ())
+AGENT = agents.start(agents.AgentDelivery.COPY, ())
 RUN = """
 import os, sys
 os.chroot(sys.argv[1])

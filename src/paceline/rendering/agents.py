@@ -25,7 +25,7 @@ _COPIED = (f"{HOME}/lib/ld.so", "--library-path", f"{HOME}/lib", f"{HOME}/bin/py
 _PYTHON = re.compile(r"python(3(\.\d+)?)?", re.ASCII)
 
 
-class Delivery(enum.Enum):
+class AgentDelivery(enum.Enum):
     """How the agent gets into the container of a replica.
 
     Attributes:
@@ -40,37 +40,36 @@ class Delivery(enum.Enum):
     IMAGE = enum.auto()
 
 
-def delivery(where: Surroundings, command: Sequence[str]) -> Delivery:
+def delivery(where: Surroundings, command: Sequence[str]) -> AgentDelivery:
     """Return how the agent gets into the containers that run a command.
 
     Only if the command itself starts Python, is it certain that the image has one.
     """
     if where.agent_files is not None and command and _PYTHON.fullmatch(command[0].rpartition("/")[2]):
-        return Delivery.VOLUME
-    return Delivery.IMAGE if where.agent_image is None else Delivery.COPY
+        return AgentDelivery.VOLUME
+    return AgentDelivery.IMAGE if where.agent_image is None else AgentDelivery.COPY
 
 
-def folder(how: Delivery) -> str:
+def folder(how: AgentDelivery) -> str:
     """Return the folder with the agent and the instrumentation."""
-    return _FILES if how is Delivery.VOLUME else HOME
+    return _FILES if how is AgentDelivery.VOLUME else HOME
 
 
-def start(how: Delivery, command: Sequence[str]) -> tuple[str, ...]:
+def start(how: AgentDelivery, command: Sequence[str]) -> tuple[str, ...]:
     """Return the command that starts the agent, without its arguments.
 
     Args:
         how: how the agent got there.
         command: the command of the replica, whose Python the agent uses if it brings none.
     """
-    python = command[:1] if how is Delivery.VOLUME else _COPIED
+    python = command[:1] if how is AgentDelivery.VOLUME else _COPIED
     return (*python, *_OPTIONS, f"{folder(how)}/agent.py")
 
 
 def is_started(words: Sequence[str]) -> bool:
     """Return whether a container's command starts the agent."""
-    return any(
-        tuple(words[: len(agent)]) == agent for agent in (start(how, words) for how in Delivery)
-    )  # fmt: skip
+    starts = (start(how, words) for how in AgentDelivery)
+    return any(tuple(words[: len(each)]) == each for each in starts)
 
 
 def init_container(image: str, resources: Object) -> Object:
@@ -93,14 +92,18 @@ def home_mount() -> Object:
     return {"name": _HOME_VOLUME, "mountPath": HOME}
 
 
-def mounts(how: Delivery) -> list[Object]:
+def mounts(how: AgentDelivery) -> list[Object]:
     """Return the mounts of a replica's container."""
     files = {"name": _FILES_VOLUME, "mountPath": _FILES, "readOnly": True}
-    return {Delivery.VOLUME: [home_mount(), files], Delivery.COPY: [home_mount()], Delivery.IMAGE: []}[how]
+    return {
+        AgentDelivery.VOLUME: [home_mount(), files],
+        AgentDelivery.COPY: [home_mount()],
+        AgentDelivery.IMAGE: [],
+    }[how]
 
 
-def volumes(how: Delivery, where: Surroundings) -> list[Object]:
+def volumes(how: AgentDelivery, where: Surroundings) -> list[Object]:
     """Return the volumes of a pod."""
     home = {"name": _HOME_VOLUME, "emptyDir": {}}
     files = {"name": _FILES_VOLUME, "image": {"reference": where.agent_files}}
-    return {Delivery.VOLUME: [home, files], Delivery.COPY: [home], Delivery.IMAGE: []}[how]
+    return {AgentDelivery.VOLUME: [home, files], AgentDelivery.COPY: [home], AgentDelivery.IMAGE: []}[how]

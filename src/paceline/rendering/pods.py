@@ -24,7 +24,7 @@ from paceline.rendering import (
     services,
     sizes,
 )
-from paceline.rendering.agents import Delivery
+from paceline.rendering.agents import AgentDelivery
 from paceline.rendering.labels import Object
 from paceline.rendering.surroundings import Surroundings
 
@@ -151,12 +151,14 @@ def pod_spec(
     )
 
 
-def _init_containers(spec: JobSpec, where: Surroundings, how: Delivery, resources: Object) -> list[Object]:
+def _init_containers(
+    spec: JobSpec, where: Surroundings, how: AgentDelivery, resources: Object
+) -> list[Object]:
     image = where.agent_image
     if image is None:
         return []
     return [
-        *([agents.init_container(image, resources)] if how is Delivery.COPY else []),
+        *([agents.init_container(image, resources)] if how is AgentDelivery.COPY else []),
         *([_fetcher(spec, image, resources)] if spec.code is not None else []),
     ]
 
@@ -190,7 +192,7 @@ def _fetcher(spec: JobSpec, image: str, resources: Object) -> Object:
     )
 
 
-def _container(spec: JobSpec, role: RoleSpec, how: Delivery, arguments: Sequence[str]) -> Object:
+def _container(spec: JobSpec, role: RoleSpec, how: AgentDelivery, arguments: Sequence[str]) -> Object:
     scratch = {"name": _SCRATCH, "mountPath": config_maps.SCRATCH}
     return labels.given(
         {
@@ -238,7 +240,7 @@ def _mounts(spec: JobSpec) -> list[Object]:
     ]
 
 
-def _volumes(spec: JobSpec, where: Surroundings, how: Delivery) -> list[Object]:
+def _volumes(spec: JobSpec, where: Surroundings, how: AgentDelivery) -> list[Object]:
     token = [{"secret": {"name": agent_secrets.name(spec.name)}}] if where.has_agent_token else []
     own: list[Object] = [
         *agents.volumes(how, where),
@@ -258,15 +260,15 @@ def _source(volume: job_specs.Volume) -> Object:
     return {"hostPath": {"path": volume.host_path}}
 
 
-def _is_read_only(spec: JobSpec, how: Delivery) -> bool:
+def _is_read_only(spec: JobSpec, how: AgentDelivery) -> bool:
     """Return whether a replica's root file system is read-only.
 
     The agent writes to its home, so the home has to be a volume.
     """
-    return securities.is_restricted(spec.security) and how is not Delivery.IMAGE
+    return securities.is_restricted(spec.security) and how is not AgentDelivery.IMAGE
 
 
-def _has_scratch(spec: JobSpec, how: Delivery) -> bool:
+def _has_scratch(spec: JobSpec, how: AgentDelivery) -> bool:
     """Return whether a replica needs a volume for temporary files."""
     taken = {each.mount_path for each in spec.volumes}
     return _is_read_only(spec, how) and config_maps.SCRATCH not in taken

@@ -138,27 +138,29 @@ def _larger(one: Resources, other: Resources) -> Resources:
     return Resources(**{name: max(getattr(one, name), getattr(other, name)) for name in NAMES})
 
 
-def node(found: Object) -> Node:
+def node(api_object: Object) -> Node:
     """Return a node on which nothing is used.
 
     Raises:
         ValueError: it does not have the API's format.
     """
-    conditions = {str(each.get("type")): each.get("status") for each in _list(found, "status", "conditions")}
+    conditions = {
+        str(each.get("type")): each.get("status") for each in _list(api_object, "status", "conditions")
+    }
     return Node(
-        name=_name(found),
-        allocatable=_amounts(_mapping(found, "status", "allocatable"), found, ROUND_FLOOR),
-        labels=_mapping(found, "metadata", "labels"),
+        name=_name(api_object),
+        allocatable=_amounts(_mapping(api_object, "status", "allocatable"), api_object, ROUND_FLOOR),
+        labels=_mapping(api_object, "metadata", "labels"),
         taints=tuple(
             Taint(**{name: str(each.get(name) or "") for name in ("key", "value", "effect")})
-            for each in _list(found, "spec", "taints")
+            for each in _list(api_object, "spec", "taints")
         ),
         is_ready=conditions.get("Ready") == "True",
-        is_cordoned=bool(_at(found, "spec", "unschedulable")),
+        is_cordoned=bool(_at(api_object, "spec", "unschedulable")),
     )
 
 
-def quota(found: Object) -> Quota | None:
+def quota(api_object: Object) -> Quota | None:
     """Return what is left of each kind of resource: the minimum over all its bounds in the quota.
 
     None: the quota is only for certain pods (best effort, a priority class), perhaps not for ours.
@@ -166,17 +168,17 @@ def quota(found: Object) -> Quota | None:
     Raises:
         ValueError: it does not have the API's format.
     """
-    if _at(found, "spec", "scopes") or _at(found, "spec", "scopeSelector"):
+    if _at(api_object, "spec", "scopes") or _at(api_object, "spec", "scopeSelector"):
         return None
-    hard, used = _mapping(found, "status", "hard"), _mapping(found, "status", "used")
+    hard, used = _mapping(api_object, "status", "hard"), _mapping(api_object, "status", "used")
     left: dict[str, int] = {}
     for kind, (name, unit) in NAMES.items():
         for bound in (name, f"requests.{name}", f"limits.{name}", f"count/{name}"):
             if bound in hard:
-                amount = _amount(hard[bound], found, unit, ROUND_FLOOR)
-                amount -= _amount(used.get(bound, 0), found, unit, ROUND_CEILING)
+                amount = _amount(hard[bound], api_object, unit, ROUND_FLOOR)
+                amount -= _amount(used.get(bound, 0), api_object, unit, ROUND_CEILING)
                 left[kind] = min(left.get(kind, amount), amount)
-    return Quota(name=_name(found), left=left)
+    return Quota(name=_name(api_object), left=left)
 
 
 def _amounts(texts: Mapping[str, Any], owner: Object, rounding: str) -> Resources:

@@ -207,17 +207,17 @@ class RoomRequests:
         waiting, growing = self._waiting(), self._wishes()
         begun = [(self._with_room(job.uid, job.record), job.pods) for job in jobs]
         undecided: list[Applicant | Growing] = [*waiting, *growing]
-        requests = {each.uid: each.request for each in undecided}
+        requests = {one.uid: one.request for one in undecided}
         basis = _Basis(room.revision, requests, tuple(record for record, _ in begun))
         if basis == self._basis:
             return  # The verdicts would be the same.
         # Thousands of nodes take seconds, in which the lease has to be held.
         verdicts = await asyncio.to_thread(admissions.decide, room, waiting, begun, growing, self._clock())
         # A job that was edited during the decision is decided on anew.
-        for each in undecided:
-            now = self._applicants.get(each.uid) or self._growing.get(each.uid)
-            if now is not None and now.request == each.request:
-                self._give(each.uid, each.key, verdicts[each.uid])
+        for one in undecided:
+            now = self._applicants.get(one.uid) or self._growing.get(one.uid)
+            if now is not None and now.request == one.request:
+                self._give(one.uid, one.key, verdicts[one.uid])
         self._basis = basis
 
     def _with_room(self, uid: str, record: JobRecord) -> JobRecord:
