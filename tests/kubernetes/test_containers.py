@@ -234,7 +234,7 @@ def top(*arguments: str) -> dict[str, Any]:
     return {each["replica"]: each for role in shown["roles"] for each in role["replicas"]}
 
 
-@pytest.mark.timeout(60 * MINUTES)
+@pytest.mark.timeout(120 * MINUTES)
 def test_the_clicks_example_trains_to_its_auc(
     operator: OperatorProcess, clicks: str, agent_files: str, operator_home: Path, tmp_path: Path
 ) -> None:
@@ -272,7 +272,7 @@ def test_the_clicks_example_trains_to_its_auc(
     until_phase("clicks", "stopped", 15 * MINUTES)
     paceline("resume", "clicks", "-n", NAMESPACE)
     until_phase("clicks", "running", 15 * MINUTES)
-    until_phase("clicks", "succeeded", 15 * MINUTES)
+    until_phase("clicks", "succeeded", 45 * MINUTES)
 
     # Of the parameter servers there is no pod any more, but what the operator has kept.
     kept = (

@@ -102,12 +102,15 @@ def test_what_is_for_a_time_is_put_back_and_the_job_file_never_says_it(
     api: jobs.Jobs, submit: Submit
 ) -> None:
     run = running(api, submit(sized_job()))
+    # A time that is over before it is seen would be no time at all.
+    api.resize(run.name, Resize(target="ps-0", cpu_cores=1.0), seconds=3600.0)
+    until(lambda: [each for each in messages(api, run, "adjusted") if each.startswith("ps-0 has 1 CPU for ")])
+    assert group_files.cores(run, "ps-0") == 1.0
     api.resize(run.name, Resize(target="ps-0", cpu_cores=1.0), seconds=0.5)
     until(lambda: "ps-0 has the CPU again that its job says" in messages(api, run, "adjusted"))
     until(lambda: group_files.cores(run, "ps-0") == 0.5)
     assert api.get(run.name).spec == run.spec
     assert not api.spec_changes(run.name)
-    assert messages(api, run, "adjusted")[0].startswith("ps-0 has 1 CPU for ")
     ended(api, run)
 
 
