@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from support.examples import examples
 from support.kubelets import node
 from support.memory_clusters import MemoryCluster
+from support.operator_scenes import job, scene
 
 from paceline.engines.kubernetes import cluster_states, kinds, mirrors
 from paceline.engines.kubernetes.clusters import ClusterError
@@ -157,3 +158,21 @@ def test_an_object_that_cannot_be_read_is_left_out(caplog: pytest.LogCaptureFixt
     odd = pod("odd", "n1", "Running", cpu="many", is_replica=False)
     followed(test, node("n0", cpu="many"), node("n1"), odd)
     assert "an object is left out of the room of the cluster" in caplog.text
+
+
+def test_without_the_right_to_quotas_no_job_is_admitted_and_running_jobs_are_looked_after() -> None:
+    def refuse(verb: str, plural: str, _: str) -> None:
+        if plural == kinds.QUOTAS.plural:
+            raise ClusterError(f"{plural} cannot be {verb}ed", code=403)
+
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.end()
+            it.cluster.trouble = refuse
+            it.start_operator()
+            await it.edit("clicks", suspend=True)
+            await it.until_phase("stopped")
+
+    asyncio.run(test())

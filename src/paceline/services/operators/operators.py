@@ -105,7 +105,7 @@ class Operator:
             self._has_begun.set()
             if self._sees_nodes:
                 tasks.create_task(self._room.run())
-                await self._room.read()
+                await self._room.wait_for_nodes()
                 tasks.create_task(self._admit())
             for _ in range(WORKERS):
                 tasks.create_task(self._work())

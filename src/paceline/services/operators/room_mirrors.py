@@ -71,9 +71,13 @@ class RoomMirror:
             tasks.create_task(self._nodes.run())
             tasks.create_task(self._quotas.run())
 
+    async def wait_for_nodes(self) -> None:
+        """Wait until all nodes were seen once, so that it is known which are silent."""
+        await self._nodes.is_filled.wait()
+
     async def read(self) -> ClusterRoom:
         """Return the present room; this waits until all nodes and quotas were seen once."""
-        await self._nodes.is_filled.wait()
+        await self.wait_for_nodes()
         await self._quotas.is_filled.wait()
         quotas: defaultdict[str, list[Quota]] = defaultdict(list)
         for each in self._quotas:
