@@ -28,7 +28,7 @@ REGISTRY ?= localhost
 BASE ?= docker.io/library/python:3.12-slim
 BUILDER ?= $(or $(shell command -v podman || command -v buildah || command -v docker),podman)
 BUILD_OPTIONS ?=
-VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE

@@ -134,6 +134,8 @@ def decide(
         else _rejected(each, taken, room.quotas.get(each.namespace, ()))
         for each in applicants
     }
+    if not growing:
+        return verdicts
     overdue = [
         queued_job.priority
         for queued_job in waiting

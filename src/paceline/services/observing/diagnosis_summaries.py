@@ -152,7 +152,7 @@ class Watched(NamedTuple):
 
 
 class Keeper:
-    """Makes rounds over the jobs of a store and stores their diagnosis_summaries, until it is asked to end.
+    """Makes rounds over the jobs of a store and stores their diagnosis summaries, until it is asked to end.
 
     Several keepers may serve one store: each leaves alone what another has looked at a moment ago.
 

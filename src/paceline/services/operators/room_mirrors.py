@@ -42,6 +42,33 @@ def use_of(pod: Object) -> PodUse | None:
     return PodUse(host, takes, labels.JOB in (pod["metadata"].get("labels") or {}))
 
 
+class _UsedNodes:
+    """Nodes, by name, with what some of the pods use of them."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        #: Also of nodes that are not known yet: a pod may be seen before its node.
+        self._used: dict[str, Resources] = {}
+
+    def put(self, name: str, node: Node | None) -> bool:
+        """Note a node as it is now, None if it is gone; return whether that changes anything."""
+        wanted = node and dataclasses.replace(node, used=self._used.get(name, Resources()))
+        if wanted == self.nodes.get(name):
+            return False
+        if wanted is None:
+            del self.nodes[name]
+        else:
+            self.nodes[name] = wanted
+        return True
+
+    def add(self, name: str, takes: Resources) -> None:
+        """Note that more is used of a node, or less if the amounts are negative."""
+        used = self._used.pop(name, Resources()) + takes
+        if used != Resources():
+            self._used[name] = used
+        self.put(name, self.nodes.get(name))
+
+
 class RoomMirror:
     """Follows the room in a cluster.
 
@@ -57,12 +84,8 @@ class RoomMirror:
         self._nodes = Mirror(cluster, kinds.NODES, on_change=self._node_changed, trimmed=_trimmed_node)
         self._quotas = Mirror(cluster, kinds.QUOTAS, on_change=self._quota_changed, trimmed=_trimmed_quota)
         self._uses: dict[Key, PodUse] = {}
-        #: What is used on each node by all pods, and by those that are no replicas.
-        self._used: defaultdict[str, Resources] = defaultdict(Resources)
-        self._used_by_others: defaultdict[str, Resources] = defaultdict(Resources)
-        #: The nodes with the one and with the other, by name.
-        self._all: dict[str, Node] = {}
-        self._without_jobs: dict[str, Node] = {}
+        #: The nodes with what all pods use, and with what those use that are no replicas.
+        self._all, self._without_jobs = _UsedNodes(), _UsedNodes()
         self._revision = 0
 
     async def run(self) -> None:
@@ -84,50 +107,36 @@ class RoomMirror:
             if each["quota"] is not None:
                 quotas[key_of(each)[0]].append(each["quota"])
         return ClusterRoom(
-            nodes=tuple(self._all.values()),
-            without_jobs=tuple(self._without_jobs.values()),
+            nodes=tuple(self._all.nodes.values()),
+            without_jobs=tuple(self._without_jobs.nodes.values()),
             quotas=quotas,
             revision=self._revision,
         )
 
     def pod_changed(self, key: Key, use: PodUse | None) -> None:
         """Note what a pod takes now; None: nothing, or there is no such pod any more."""
-        before = self._uses.pop(key, None)
+        before = self._uses.get(key)
         if before == use:
-            if use is not None:
-                self._uses[key] = use
             return
         self._revision += 1
         if before is not None:
             self._add(before, -1)
+            del self._uses[key]
         if use is not None:
-            self._uses[key] = use
             self._add(use, 1)
+            self._uses[key] = use
 
     def _add(self, use: PodUse, sign: int) -> None:
-        changed = [(self._used, self._all)]
+        self._all.add(use.node, use.takes * sign)
         if not use.is_replica:
-            changed.append((self._used_by_others, self._without_jobs))
-        for used, nodes in changed:
-            used[use.node] += use.takes * sign
-            if use.node in nodes:
-                nodes[use.node] = dataclasses.replace(nodes[use.node], used=used[use.node])
-            if used[use.node] == Resources():
-                del used[use.node]
+            self._without_jobs.add(use.node, use.takes * sign)
 
     def _node_changed(self, found: Object) -> None:
         name = found["metadata"]["name"]
         present = self._nodes.get(("", name))
         node: Node | None = None if present is None else present["node"]
-        for used, nodes in ((self._used, self._all), (self._used_by_others, self._without_jobs)):
-            wanted = None if node is None else dataclasses.replace(node, used=used.get(name, Resources()))
-            if wanted == nodes.get(name):
-                continue
-            self._revision += 1
-            if wanted is None:
-                del nodes[name]
-            else:
-                nodes[name] = wanted
+        for known in (self._all, self._without_jobs):
+            self._revision += known.put(name, node)
         since = None if present is None else present["silent_since"]
         if since != self.silent.get(name):
             others = {each: at for each, at in self.silent.items() if each != name}

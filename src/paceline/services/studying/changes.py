@@ -46,9 +46,9 @@ def changes(jobs: StoredJobReader, name: str) -> tuple[Changed, ...]:
     """
     run = jobs.get(name)
     store, stored = jobs.stored(name)
-    changes = store.spec_changes(stored)
+    asked = store.spec_changes(stored)
     known = jobs.clock() - max(STORED_SECONDS, jobs.DELAY_SECONDS)
-    return tuple(_changed(store, stored, run, changes, place, now=known) for place in range(len(changes)))
+    return tuple(_changed(store, stored, run, asked, place, now=known) for place in range(len(asked)))
 
 
 def _changed(

@@ -112,7 +112,7 @@ class Changer:
         return self._measured(name, after=at)
 
     def _made(self, name: str, known: int) -> float:
-        """Wait until the supervisor or operator has made the change that follows the change ``known``.
+        """Wait until the supervisor or operator has made the change after the one numbered ``known``.
 
         Returns:
             When the change was made (Unix seconds).
