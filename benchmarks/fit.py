@@ -29,6 +29,7 @@ from paceline.model.roles import Role
 from paceline.rendering import manifests
 from paceline.rendering.surroundings import Surroundings
 from paceline.scheduling import fits
+from paceline.scheduling.node_groups import NodeGroups
 from paceline.surfaces import composition
 
 LARGE, LIMIT_SECONDS = 5000, 1.0
@@ -115,7 +116,7 @@ def _nearly_full(generator: random.Random, number: int) -> Node:
 
 def _time(name: str, spec: JobSpec, nodes: Sequence[Node]) -> Row:
     start = time.perf_counter()
-    found = fits.fit(spec, nodes)
+    found = fits.fit(spec, NodeGroups(nodes))
     seconds = time.perf_counter() - start
     if found.fits != name.endswith(FITS):
         raise RuntimeError(f"{name}: the case is not what it is meant to be")
@@ -207,7 +208,7 @@ def _apply(spec: JobSpec) -> Row:
     """Ask, apply, and return both answers."""
     with composition.opened_cluster(None, clusters.NAMESPACE) as jobs:
         state = jobs.objects.cluster_state()
-    found = fits.fit(spec, state.nodes, state.quotas)
+    found = fits.fit(spec, NodeGroups(state.nodes), state.quotas)
     where = Surroundings(namespace=clusters.NAMESPACE, agent_image=None)
     clusters.apply(manifests.bare(spec, where, places=found.places))
     bound = _bound(len(spec.replicas()))

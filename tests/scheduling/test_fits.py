@@ -15,6 +15,8 @@ from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
 from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import fits, items
+from paceline.scheduling.fits import Fit
+from paceline.scheduling.node_groups import NodeGroups
 
 GIB = 1 << 30
 
@@ -36,6 +38,10 @@ def job(
 def node(name: str, cores: float, memory: int = 64, pods: int = 110, **more: object) -> Node:
     has = Resources(millicores=round(cores * 1000), memory_bytes=memory * GIB, pods=pods)
     return Node(name=name, allocatable=has, **more)
+
+
+def fit(spec: JobSpec, nodes: list[Node], quotas: tuple[Quota, ...] = ()) -> Fit:
+    return fits.fit(spec, NodeGroups(nodes), quotas)
 
 
 def is_sound(spec: JobSpec, nodes: list[Node], places: dict[ReplicaId, str]) -> bool:
@@ -93,7 +99,7 @@ def worlds(draw: st.DrawFn) -> tuple[JobSpec, list[Node]]:
 @given(worlds())
 def test_agrees_with_brute_force(world: tuple[JobSpec, list[Node]]) -> None:
     spec, nodes = world
-    found = fits.fit(spec, nodes)
+    found = fit(spec, nodes)
     assert found.fits == by_brute_force(spec, nodes)
     if found.fits:
         assert found.places.keys() == set(spec.replicas())
@@ -115,23 +121,23 @@ def test_the_most_workers_that_fit(world: tuple[JobSpec, list[Node]]) -> None:
         return by_brute_force(job(spec.placement.strategy, **roles), nodes)
 
     fitting = [count for count in range(counts[Role.WORKER] + 1) if with_workers(count)]
-    assert fits.fit(spec, nodes).most_workers == (max(fitting) if fitting else None)
+    assert fit(spec, nodes).most_workers == (max(fitting) if fitting else None)
 
 
 def test_spread_wants_a_node_for_each_ps() -> None:
     nodes = [node("a", 16), node("b", 16)]
     spec = job(PlacementStrategy.SPREAD_PS, ps=(3, 1, 1), worker=(4, 1, 1))
-    found = fits.fit(spec, nodes)
+    found = fit(spec, nodes)
     assert [(b.what, b.missing, b.reason, b.nodes) for b in found.blockers] == [
         ("ps", 1, "the placement wants no more than 1 on a node", ("a", "b"))
     ]
     assert found.most_workers is None
-    assert fits.fit(spec, [*nodes, node("c", 1)]).fits
+    assert fit(spec, [*nodes, node("c", 1)]).fits
 
 
 def test_says_how_many_workers_fit_and_what_each_node_lacks() -> None:
     nodes = [node("a", 8), node("b", 8, used=Resources(millicores=4500)), node("c", 8, memory=2)]
-    found = fits.fit(job(ps=(1, 1, 1), worker=(9, 2, 4)), nodes)
+    found = fit(job(ps=(1, 1, 1), worker=(9, 2, 4)), nodes)
     assert found.most_workers == 5
     assert [(b.what, b.missing, b.reason, b.nodes) for b in found.blockers] == [
         ("worker", 4, "too little CPU for 2 cores", ("a", "b")),
@@ -154,7 +160,7 @@ def test_says_how_many_workers_fit_and_what_each_node_lacks() -> None:
 )
 def test_nodes_that_take_no_pods(closed: dict, placement: PodPlacement, reason: str) -> None:
     spec = job(placement=placement, worker=(1, 1, 1))
-    found = fits.fit(spec, [node("a", 8, **closed)])
+    found = fit(spec, [node("a", 8, **closed)])
     assert found.blockers[0] == fits.Blocker(reason=reason, nodes=("a",))
     assert not found.fits
 
@@ -170,12 +176,12 @@ def test_nodes_that_take_no_pods(closed: dict, placement: PodPlacement, reason: 
 def test_tolerated_taints(toleration: Toleration) -> None:
     taints = (Taint(key="gpu", value="yes", effect="NoSchedule"), Taint(key="x", effect="PreferNoSchedule"))
     spec = job(placement=PodPlacement(tolerations=(toleration,)), worker=(1, 1, 1))
-    assert fits.fit(spec, [node("a", 8, taints=taints)]).fits
+    assert fit(spec, [node("a", 8, taints=taints)]).fits
 
 
 def test_a_quota_bounds_the_whole_job() -> None:
     quota = Quota(name="team", left={"millicores": 5000, "pods": 10})
-    found = fits.fit(job(ps=(1, 1, 1), worker=(3, 2, 1)), [node("a", 64)], [quota])
+    found = fit(job(ps=(1, 1, 1), worker=(3, 2, 1)), [node("a", 64)], (quota,))
     assert [b.reason for b in found.blockers] == ["quota team: 7 cores are asked for and 5 cores are left"]
     assert found.most_workers == 2
 
@@ -184,21 +190,21 @@ def test_a_group_of_a_ps_and_its_workers_has_one_node() -> None:
     """The first scene of the seeds, with 10 workers beside each PS."""
     nodes = [node(f"n{index}", 80, 256) for index in range(20)]
     spec = job(PlacementStrategy.COLOCATE, ps=(20, 4, 8), worker=(200, 4, 8))
-    found = fits.fit(spec, nodes)
+    found = fit(spec, nodes)
     assert Counter(found.places.values()) == dict.fromkeys((each.name for each in nodes), 11)
     assert is_sound(spec, nodes, dict(found.places))
-    less = fits.fit(spec, [node(f"n{index}", 40, 256) for index in range(20)])
+    less = fit(spec, [node(f"n{index}", 40, 256) for index in range(20)])
     assert less.most_workers == 180
 
 
 def test_nothing_to_place_fits_on_nothing() -> None:
-    assert fits.fit(job(worker=(0, 1, 1)), []).fits
+    assert fit(job(worker=(0, 1, 1)), []).fits
 
 
 def test_replicas_are_spread_where_they_may_be() -> None:
     """All on one node would share its network, and its kubelet would start them one after the other."""
     nodes = [node(f"n{index}", 80, 256) for index in range(4)]
-    found = fits.fit(job(ps=(4, 2, 4), worker=(40, 1, 4)), nodes)
+    found = fit(job(ps=(4, 2, 4), worker=(40, 1, 4)), nodes)
     assert Counter(found.places.values()) == dict.fromkeys((each.name for each in nodes), 11)
     assert len({where for replica, where in found.places.items() if replica.role is Role.PS}) == 4
 
@@ -206,7 +212,7 @@ def test_replicas_are_spread_where_they_may_be() -> None:
 def test_isolated_replicas_are_spread_over_nodes_of_their_own() -> None:
     nodes = [node(f"n{index}", 80, 256) for index in range(10)]
     spec = job(PlacementStrategy.ISOLATE, ps=(4, 1, 1), worker=(16, 1, 1))
-    places = fits.fit(spec, nodes).places
+    places = fit(spec, nodes).places
     assert is_sound(spec, nodes, dict(places))
     of_ps = Counter(where for replica, where in places.items() if replica.role is Role.PS)
     of_workers = Counter(where for replica, where in places.items() if replica.role is Role.WORKER)

@@ -14,6 +14,7 @@ from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.jobs.placements import PlacementStrategy, PodPlacement
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import growths
+from paceline.scheduling.node_groups import NodeGroups
 
 PS = [ReplicaId(Role.PS, index) for index in range(2)]
 NEW = [ReplicaId(Role.WORKER, index) for index in (2, 3)]
@@ -24,8 +25,10 @@ def job(strategy: PlacementStrategy = PlacementStrategy.ANY) -> JobSpec:
     return JobSpec(name="job", roles=roles, placement=PodPlacement(strategy=strategy))
 
 
-def node(name: str, millicores: int) -> Node:
-    return Node(name=name, allocatable=Resources(millicores=millicores, pods=10))
+def nodes(**millicores: int) -> NodeGroups:
+    return NodeGroups(
+        Node(name=name, allocatable=Resources(millicores=free, pods=10)) for name, free in millicores.items()
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,25 +40,24 @@ def node(name: str, millicores: int) -> Node:
     ],
 )
 def test_placement_is_kept(strategy: PlacementStrategy, expected: set[str]) -> None:
-    nodes = [node(name, 4000) for name in "abc"]
-    found = growths.places(job(strategy), NEW, nodes, (), dict(zip(PS, "ab", strict=True)))
+    ps_nodes = dict(zip(PS, "ab", strict=True))
+    found = growths.places(job(strategy), NEW, nodes(a=4000, b=4000, c=4000), (), ps_nodes)
     assert found is not None
     assert set(found.values()) == expected
 
 
 def test_a_quota_counts() -> None:
     quota = Quota(name="q", left={"millicores": 2000})
-    assert growths.places(job(), NEW, [node("a", 9000)], (quota,), {}) is None
-    assert growths.places(job(), NEW[:1], [node("a", 9000)], (quota,), {}) is not None
+    assert growths.places(job(), NEW, nodes(a=9000), (quota,), {}) is None
+    assert growths.places(job(), NEW[:1], nodes(a=9000), (quota,), {}) is not None
 
 
 def test_a_worker_that_comes_back_has_its_own_size() -> None:
     spec = dataclasses.replace(job(), overrides={NEW[0]: Override(cpu_cores=4.0)})
-    assert growths.places(spec, NEW, [node("a", 4000)], (), {}) is None
+    assert growths.places(spec, NEW, nodes(a=4000), (), {}) is None
     quota = Quota(name="q", left={"millicores": 5000})
-    assert growths.places(spec, NEW, [node("a", 9000)], (quota,), {}) is None
-    nodes = [node("a", 1500), node("b", 4000)]
-    assert growths.places(spec, NEW, nodes, (), {}) == {NEW[0]: "b", NEW[1]: "a"}
+    assert growths.places(spec, NEW, nodes(a=9000), (quota,), {}) is None
+    assert growths.places(spec, NEW, nodes(a=1500, b=4000), (), {}) == {NEW[0]: "b", NEW[1]: "a"}
 
 
 @given(
@@ -85,6 +87,6 @@ def test_all_fit_exactly_when_some_way_to_place_them_does(
         )
         for way in itertools.product(names, repeat=len(new))
     )
-    nodes = [node(name, left) for name, left in zip(names, free, strict=True)]
-    found = growths.places(spec, new, nodes, (), ps_nodes)
+    room = nodes(**dict(zip(names, free, strict=True)))
+    found = growths.places(spec, new, room, (), ps_nodes)
     assert (found is not None) == possible

@@ -8,8 +8,10 @@ from support.examples import examples
 
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources
+from paceline.model.jobs.placements import PodPlacement
 from paceline.model.roles import Role
 from paceline.scheduling import queues
+from paceline.scheduling.node_groups import NodeGroups
 from paceline.scheduling.queues import PATIENCE_SECONDS, Admission, QueuedJob
 
 NODES = [
@@ -23,8 +25,16 @@ def job(key: str, workers: int, *, since: float = 0.0, priority: int = 0, **more
     return QueuedJob(key=key, spec=spec, since=since, priority=priority, **more)
 
 
-def admitted(*waiting: QueuedJob, nodes: list[Node] = NODES, now: float = 1.0) -> list[str]:
-    return [each.key for each in queues.admit(waiting, nodes, NODES, now)]
+def admitted(*waiting: QueuedJob, nodes: NodeGroups | None = None, now: float = 1.0) -> list[str]:
+    found = queues.admit(waiting, nodes or NodeGroups(NODES), NodeGroups(NODES), now)
+    return [each.key for each in found]
+
+
+def busy(job: QueuedJob, workers: int) -> NodeGroups:
+    """The nodes with the first workers of a job on node a."""
+    nodes = NodeGroups(NODES)
+    nodes.take(job.spec, dict.fromkeys(job.spec.replicas()[:workers], "a"))
+    return nodes
 
 
 def test_by_priority_then_age() -> None:
@@ -43,9 +53,8 @@ def test_two_jobs_that_need_more_than_half_start_one_after_the_other() -> None:
 
 def test_a_small_job_overtakes_for_a_while() -> None:
     big, small = job("big", 6), job("small", 1, since=10.0)
-    busy = queues.reserved(NODES, [(big.spec, {replica: "a" for replica in big.spec.replicas()[:2]})])
-    assert admitted(big, small, nodes=busy, now=20.0) == ["small"]
-    assert admitted(big, small, nodes=busy, now=PATIENCE_SECONDS + 20) == []
+    assert admitted(big, small, nodes=busy(big, 2), now=20.0) == ["small"]
+    assert admitted(big, small, nodes=busy(big, 2), now=PATIENCE_SECONDS + 20) == []
     assert admitted(big, small, now=PATIENCE_SECONDS + 20) == ["big"]
 
 
@@ -74,20 +83,13 @@ def test_every_job_that_can_run_runs_once_and_nodes_are_never_overfull(
     for minute in range(200):
         now = 60.0 * minute
         running = {key: each for key, each in running.items() if each[0] > now}
-        nodes = NODES
+        nodes = NodeGroups(NODES)
         for key, (_, admission) in running.items():
-            nodes = queues.reserved(nodes, [(job(key, 9).spec, admission.places)])
-        assert all(node.free.millicores >= 0 for node in nodes)
+            nodes.take(job(key, 9).spec, admission.places)
+        assert all(group.free.millicores >= 0 for group in nodes.open_to(PodPlacement()))
         here = [each for each in waiting.values() if each.since <= now]
-        for admission in queues.admit(here, nodes, NODES, now):
+        for admission in queues.admit(here, nodes, NodeGroups(NODES), now):
             assert admission.places.keys() == set(waiting.pop(admission.key).spec.replicas())
             running[admission.key] = (now + 60 * jobs[int(admission.key)][2], admission)
             ran.append(admission.key)
     assert sorted(ran) == sorted(str(index) for index in range(len(jobs)))
-
-
-def test_what_is_promised_is_taken() -> None:
-    spec = job("one", 2).spec
-    places = dict(zip(spec.replicas(), ("a", "gone"), strict=True))
-    used = {node.name: node.used for node in queues.reserved(NODES, [(spec, places)])}
-    assert used == {"a": Resources(millicores=1499, pods=1), "b": Resources(), "c": Resources()}

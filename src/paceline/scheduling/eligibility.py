@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from paceline.model.jobs.nodes import Node, Resources
+from paceline.model.jobs.nodes import Node
 from paceline.model.jobs.placements import PodPlacement
 
 _KEEPS_AWAY = ("NoSchedule", "NoExecute")
@@ -23,8 +21,3 @@ def obstacle(node: Node, placement: PodPlacement) -> str | None:
         if taint.effect in _KEEPS_AWAY and not taint.is_tolerated(placement.tolerations):
             return f"taint {taint} is not tolerated"
     return None
-
-
-def free(nodes: Sequence[Node], placement: PodPlacement) -> dict[str, Resources]:
-    """Return the free resources of the nodes that are open to a job, by name."""
-    return {node.name: node.free for node in nodes if obstacle(node, placement) is None}

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import bisect
 import dataclasses
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from paceline.model import quantities
 from paceline.model.jobs import job_specs
-from paceline.model.jobs.nodes import KINDS, Node, Quota, Resources
+from paceline.model.jobs.nodes import KINDS, Quota, Resources
 from paceline.model.roles import ReplicaId, Role
-from paceline.scheduling import eligibility, packings, spreads
+from paceline.scheduling import packings, spreads
 from paceline.scheduling.items import Item, items, requests
+from paceline.scheduling.node_groups import NodeGroup, NodeGroups
 
 _WORDS = {"millicores": "CPU", "memory_bytes": "memory", "gpus": "GPUs", "pods": "pods"}
 
@@ -51,14 +53,15 @@ class Fit:
     blockers: tuple[Blocker, ...] = ()
 
 
-def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()) -> Fit:
+def fit(spec: job_specs.JobSpec, nodes: NodeGroups, quotas: Sequence[Quota] = ()) -> Fit:
     """Return whether a job fits on nodes as they are; the answer is exact."""
-    free, wanted = eligibility.free(nodes, spec.placement), items(spec)
+    wanted = items(spec)
+    free = nodes.enough(spec.placement, _count(wanted))
     over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
     if not over and packing is not None and packing.is_whole(wanted):
         return Fit(fits=True, places=packing.places(wanted), most_workers=_workers(spec))
-    closed = {node.name: why for node in nodes if (why := eligibility.obstacle(node, spec.placement))}
-    missing, shut = tuple(_short(wanted, free, packing)), tuple(_shut_out(closed))
+    missing = tuple(_short(wanted, nodes.open_to(spec.placement), free, packing))
+    shut = tuple(_shut_out(nodes.closed_to(spec.placement)))
     # Nodes are often closed to a job on purpose: if any node is open, missing resources are named first.
     blockers = (*over, *(missing + shut if free else shut + missing))
     most = _most_workers(spec, wanted, free, quotas, packing)
@@ -66,19 +69,23 @@ def fit(spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] 
 
 
 def places(
-    spec: job_specs.JobSpec, nodes: Sequence[Node], quotas: Sequence[Quota] = ()
+    spec: job_specs.JobSpec, nodes: NodeGroups, quotas: Sequence[Quota] = ()
 ) -> dict[ReplicaId, str] | None:
     """Return the node of each replica; None: not all fit. Faster than `fit`, which looks for reasons."""
-    free, wanted = eligibility.free(nodes, spec.placement), items(spec)
+    wanted = items(spec)
     if any(_over_quota(wanted, quotas)):
         return None
-    packing = _packed(wanted, free)
+    packing = _packed(wanted, nodes.enough(spec.placement, _count(wanted)))
     return packing.places(wanted) if packing is not None and packing.is_whole(wanted) else None
 
 
 def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.Packing | None:
     """Return an even packing of all items, or else the packing with the most items of the last kind."""
     return spreads.spread(wanted, free) or packings.pack(wanted, free)
+
+
+def _count(wanted: Sequence[Item]) -> int:
+    return sum(item.count for item in wanted)
 
 
 def _workers(spec: job_specs.JobSpec) -> int | None:
@@ -141,13 +148,16 @@ def _over_quota(wanted: Sequence[Item], quotas: Sequence[Quota]) -> Iterator[Blo
                 yield Blocker(reason=f"quota {quota.name}: {words}")
 
 
-def _shut_out(closed: Mapping[str, str]) -> Iterator[Blocker]:
-    for reason in sorted(set(closed.values())):
-        yield Blocker(reason=reason, nodes=tuple(sorted(name for name in closed if closed[name] == reason)))
+def _shut_out(closed: Mapping[str, Sequence[str]]) -> Iterator[Blocker]:
+    for reason, names in sorted(closed.items()):
+        yield Blocker(reason=reason, nodes=tuple(sorted(names)))
 
 
 def _short(
-    requested_items: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing | None
+    requested_items: Sequence[Item],
+    groups: Sequence[NodeGroup],
+    free: Mapping[str, Resources],
+    packing: packings.Packing | None,
 ) -> Iterator[Blocker]:
     """Yield why no node takes one more item of a kind that does not have places for all its items.
 
@@ -156,36 +166,40 @@ def _short(
     """
     if packing is not None:
         short = [item for item in requested_items if packing.count(item.name) < item.count]
-        yield from _full(short[0], requested_items, free, packing) if short else ()
+        yield from _full(short[0], requested_items, groups, packing) if short else ()
         return
     for item in requested_items[:-1]:
         alone = packings.pack([item], free)
         assert alone is not None, "there is no other kind"
         if not alone.is_whole([item]):
-            yield from _full(item, requested_items, free, alone)
+            yield from _full(item, requested_items, groups, alone)
             return
     largest = max(requested_items[:-1], key=lambda item: (item.takes.millicores, item.takes.memory_bytes))
     beside = packings.pack([*(item for item in requested_items[:-1] if item is not largest), largest], free)
     if beside is None:
         yield Blocker(reason="each kind of replica has a place alone, but not all of them together")
     else:
-        yield from _full(largest, requested_items, free, beside)
+        yield from _full(largest, requested_items, groups, beside)
 
 
 def _full(
-    item: Item, wanted: Sequence[Item], free: Mapping[str, Resources], packing: packings.Packing
+    item: Item, wanted: Sequence[Item], groups: Sequence[NodeGroup], packing: packings.Packing
 ) -> Iterator[Blocker]:
     takes = {each.name: each.takes for each in wanted}
-    reasons: dict[str, list[str]] = {}
-    for name, left in free.items():
-        there = packing.placed.get(name, {})
-        rest = left - sum((takes[other] * count for other, count in there.items()), Resources())
-        reasons.setdefault(_reason(item, there, rest), []).append(name)
+    reasons: defaultdict[str, list[str]] = defaultdict(list)
+    for free, names in groups:
+        used = [name for name in names if name in packing.placed]
+        for name in used:
+            there = packing.placed[name]
+            rest = free - sum((takes[other] * count for other, count in there.items()), Resources())
+            reasons[_reason(item, there, rest)].append(name)
+        if len(used) < len(names):
+            reasons[_reason(item, {}, free)].extend(name for name in names if name not in packing.placed)
     missing = item.count - packing.count(item.name)
-    if not free:
+    if not groups:
         yield Blocker(reason="no node is open to the job", what=item.name, missing=missing)
-    for reason, names in sorted(reasons.items(), key=lambda each: (-len(each[1]), each[0])):
-        yield Blocker(reason=reason, nodes=tuple(sorted(names)), what=item.name, missing=missing)
+    for reason, concerned in sorted(reasons.items(), key=lambda row: (-len(row[1]), row[0])):
+        yield Blocker(reason=reason, nodes=tuple(sorted(concerned)), what=item.name, missing=missing)
 
 
 def _reason(item: Item, there: Mapping[str, int], rest: Resources) -> str:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.jobs.nodes import Node, Quota, Resources
+from paceline.model.jobs.nodes import Quota, Resources
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId, Role
-from paceline.scheduling import eligibility, packings
+from paceline.scheduling import packings
 from paceline.scheduling.items import alike, requests
+from paceline.scheduling.node_groups import NodeGroups
 
 
 def places(
     spec: JobSpec,
     new: Sequence[ReplicaId],
-    nodes: Sequence[Node],
+    nodes: NodeGroups,
     quotas: Sequence[Quota],
     ps_nodes: Mapping[ReplicaId, str],
 ) -> dict[ReplicaId, str] | None:
@@ -34,14 +35,15 @@ def places(
     total = sum(takes.values(), Resources())
     if any(getattr(total, kind) > left for quota in quotas for kind, left in quota.left.items()):
         return None
-    free = eligibility.free(nodes, spec.placement)
     if spec.placement.strategy is PlacementStrategy.COLOCATE and ps is not None:
         servers = {replica: ReplicaId(Role.PS, replica.index % ps.replicas) for replica in new}
+        free = {name: left for left, names in nodes.open_to(spec.placement) for name in names}
         return _beside(servers, takes, free, ps_nodes)
-    if spec.placement.strategy is PlacementStrategy.ISOLATE:
-        free = {name: left for name, left in free.items() if name not in ps_nodes.values()}
+    closed = {*ps_nodes.values()} if spec.placement.strategy is PlacementStrategy.ISOLATE else set()
+    # As many more as may be closed, so that enough are left.
+    free = nodes.enough(spec.placement, len(new) + len(closed))
     items = alike(spec, role, new)
-    packing = packings.pack(items, free)
+    packing = packings.pack(items, {name: left for name, left in free.items() if name not in closed})
     return packing.places(items) if packing is not None and packing.is_whole(items) else None
 
 

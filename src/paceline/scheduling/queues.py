@@ -7,13 +7,13 @@ behind it starts until it fits. A job that would not fit even if no other job ra
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.jobs.nodes import Node, Quota, Resources
+from paceline.model.jobs.nodes import Quota
 from paceline.model.roles import ReplicaId
 from paceline.scheduling import fits
-from paceline.scheduling.items import requests
+from paceline.scheduling.node_groups import NodeGroups
 
 PATIENCE_SECONDS = 300.0
 
@@ -44,14 +44,12 @@ class Admission:
     places: Mapping[ReplicaId, str]
 
 
-def admit(
-    waiting: Iterable[QueuedJob], nodes: Sequence[Node], empty: Sequence[Node], now: float
-) -> list[Admission]:
-    """Return the jobs that may start now.
+def admit(waiting: Iterable[QueuedJob], nodes: NodeGroups, empty: NodeGroups, now: float) -> list[Admission]:
+    """Return the jobs that may start now, which take their room of ``nodes``.
 
     Args:
         waiting: the waiting jobs.
-        nodes: the nodes as they are, less what is promised to starting jobs (`reserved`).
+        nodes: the nodes as they are, less what is promised to starting jobs.
         empty: the same nodes as they would be without these jobs and without running jobs.
         now: Unix seconds.
     """
@@ -60,27 +58,12 @@ def admit(
         places = fits.places(job.spec, nodes, job.quotas)
         if places is not None:
             admitted.append(Admission(key=job.key, places=places))
-            nodes = reserved(nodes, [(job.spec, places)])
+            nodes.take(job.spec, places)
         elif is_overdue(job, empty, now):
             break
     return admitted
 
 
-def is_overdue(job: QueuedJob, empty: Sequence[Node], now: float) -> bool:
+def is_overdue(job: QueuedJob, empty: NodeGroups, now: float) -> bool:
     """Whether a job that does not fit has waited so long that no job behind it may start."""
     return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
-
-
-def reserved(
-    nodes: Sequence[Node], promised: Iterable[tuple[JobSpec, Mapping[ReplicaId, str]]]
-) -> Sequence[Node]:
-    """Return the nodes with the requests of placed replicas of jobs added to what is used."""
-    taken: dict[str, Resources] = {}
-    for spec, places in promised:
-        for replica, name in places.items():
-            taken[name] = taken.get(name, Resources()) + requests(spec.role_of(replica))
-    # Of thousands of nodes few change, so the others are not made anew.
-    return [
-        dataclasses.replace(node, used=node.used + taken[node.name]) if node.name in taken else node
-        for node in nodes
-    ]

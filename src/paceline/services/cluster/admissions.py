@@ -15,6 +15,7 @@ from paceline.model.jobs.nodes import Node, Quota
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import fits, growths, queues
 from paceline.scheduling.fits import Blocker
+from paceline.scheduling.node_groups import NodeGroups
 from paceline.scheduling.queues import QueuedJob
 from paceline.services.cluster.records import JobRecord
 
@@ -120,18 +121,15 @@ def decide(
         growing: running jobs that want more workers; all waiting jobs are served before them.
         now: Unix seconds.
     """
-    free = queues.reserved(
-        room.nodes, [(record.state.spec, promised(record, job_pods)) for record, job_pods in begun]
-    )
+    nodes, empty = NodeGroups(room.nodes), NodeGroups(room.without_jobs)
+    for record, job_pods in begun:
+        nodes.take(record.state.spec, promised(record, job_pods))
     waiting = [_waiting(each, room.quotas.get(each.namespace, ())) for each in applicants]
-    admitted = {each.key: each.places for each in queues.admit(waiting, free, room.without_jobs, now)}
-    taken = queues.reserved(
-        free, [(each.spec, admitted[each.uid]) for each in applicants if each.uid in admitted]
-    )
+    admitted = {each.key: each.places for each in queues.admit(waiting, nodes, empty, now)}
     verdicts = {
         each.uid: AdmissionVerdict(room=admitted[each.uid])
         if each.uid in admitted
-        else _rejected(each, taken, room.quotas.get(each.namespace, ()))
+        else _rejected(each, nodes, room.quotas.get(each.namespace, ()))
         for each in applicants
     }
     if not growing:
@@ -139,15 +137,15 @@ def decide(
     overdue = [
         queued_job.priority
         for queued_job in waiting
-        if queued_job.key not in admitted and queues.is_overdue(queued_job, room.without_jobs, now)
+        if queued_job.key not in admitted and queues.is_overdue(queued_job, empty, now)
     ]
     for wish in growing:
         spec = wish.record.state.spec
         if any(priority >= spec.scheduling.priority for priority in overdue):
             verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
             continue
-        verdicts[wish.uid] = _grown(wish, taken, room.quotas.get(wish.key[0], ()))
-        taken = queues.reserved(taken, [(spec, verdicts[wish.uid].room or {})])
+        verdicts[wish.uid] = _grown(wish, nodes, room.quotas.get(wish.key[0], ()))
+        nodes.take(spec, verdicts[wish.uid].room or {})
     return verdicts
 
 
@@ -194,7 +192,7 @@ def _waiting(each: Applicant, quotas: Sequence[Quota]) -> QueuedJob:
     )
 
 
-def _rejected(each: Applicant, nodes: Sequence[Node], quotas: Sequence[Quota]) -> AdmissionVerdict:
+def _rejected(each: Applicant, nodes: NodeGroups, quotas: Sequence[Quota]) -> AdmissionVerdict:
     found = fits.fit(each.spec, nodes, quotas)
     reasons = "; ".join(map(_words, found.blockers))
     if not reasons:
@@ -204,7 +202,7 @@ def _rejected(each: Applicant, nodes: Sequence[Node], quotas: Sequence[Quota]) -
     return AdmissionVerdict(held=f"it waits for room: {reasons}")
 
 
-def _grown(each: Growing, nodes: Sequence[Node], quotas: Sequence[Quota]) -> AdmissionVerdict:
+def _grown(each: Growing, nodes: NodeGroups, quotas: Sequence[Quota]) -> AdmissionVerdict:
     spec, new = each.record.state.spec, each.new
     bound = {
         found[0]: str(pod["spec"]["nodeName"])

@@ -21,6 +21,7 @@ from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.scheduling import fits
+from paceline.scheduling.node_groups import NodeGroups
 from paceline.services.cluster import admissions, records, runs
 from paceline.specs.job_file import custom_resources
 
@@ -100,7 +101,7 @@ async def _room(cluster: Cluster, resource: Object, spec: JobSpec, unknown: list
     ahead = [job for job in waiting if _order(job) < _order(resource)]
     running = [job for job in others if _runs(job)]
     return Room(
-        fit=fits.fit(spec, state.nodes, state.quotas),
+        fit=fits.fit(spec, NodeGroups(state.nodes), state.quotas),
         ahead=tuple(_called(job, metadata["namespace"]) for job in ahead),
         running=tuple(_called(job, metadata["namespace"]) for job in running),
     )

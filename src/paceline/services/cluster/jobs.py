@@ -35,6 +35,7 @@ from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import pods
 from paceline.scheduling import fits
 from paceline.scheduling.fits import Fit
+from paceline.scheduling.node_groups import NodeGroups
 from paceline.services import log_files
 from paceline.services.cluster import (
     announcements,
@@ -318,7 +319,7 @@ class ClusterJobs(StoredLifeCycle):
     def fit(self, spec: JobSpec) -> Fit:
         """Return whether the whole job fits on the cluster now, within the quotas of the namespace."""
         state = self.objects.cluster_state()
-        return fits.fit(spec, state.nodes, state.quotas)
+        return fits.fit(spec, NodeGroups(state.nodes), state.quotas)
 
     def situation(self, name: str) -> Situation:
         """Return all that is known of a job (see `job_states`)."""

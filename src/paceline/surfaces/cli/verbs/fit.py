@@ -46,9 +46,10 @@ def _found(session: sessions.CliSession, spec: JobSpec, file: str | None) -> Fit
             return jobs.fit(spec)
     from paceline.engines.kubernetes import cluster_states
     from paceline.scheduling import fits
+    from paceline.scheduling.node_groups import NodeGroups
 
     state = cluster_states.load(file, session.namespace_option or "default")
-    return fits.fit(spec, state.nodes, state.quotas)
+    return fits.fit(spec, NodeGroups(state.nodes), state.quotas)
 
 
 def _show(spec: JobSpec, found: Fit, output: str) -> None:
