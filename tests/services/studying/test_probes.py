@@ -19,6 +19,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.probes import PartVerdict, Probe, RateUnit
 from paceline.model.roles import ReplicaId, Role
 from paceline.probing import windows
+from paceline.probing.occupations import Occupation
 from paceline.services.local import jobs
 from paceline.services.studying import probes
 from paceline.services.studying.probes import Prober
@@ -83,12 +84,12 @@ def test_an_evaluation_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Pat
 
     def tell(found: Probe, doing: str) -> None:
         told.append(doing)
-        if doing == probes.EVALUATES:
+        if doing == Occupation.EVALUATION:
             assert found.cuts == ()
             rests.touch()
 
     found = prober(api, tell=tell).probe(run.name)
-    assert told[0] == probes.EVALUATES
+    assert told[0] == Occupation.EVALUATION
     assert binding(found) == ["cores of ps-0"]
     api.stop(run.name)
 
@@ -108,12 +109,12 @@ def test_a_checkpoint_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Path
 
     def tell(found: Probe, doing: str) -> None:
         told.append(doing)
-        if doing == probes.STANDS:
+        if doing == Occupation.STAND:
             assert found.cuts == ()
             saves.unlink(missing_ok=True)
 
     found = prober(api, tell=tell).probe(run.name)
-    assert told[0] == probes.STANDS
+    assert told[0] == Occupation.STAND
     assert binding(found) == ["cores of ps-0"]
     api.stop(run.name)
 

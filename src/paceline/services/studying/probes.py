@@ -22,10 +22,12 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.probes import Cut, CutPart, Probe
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import by_replica
-from paceline.probing import estimates, plans, scopes, windows
+from paceline.probing import estimates, occupations, plans, scopes, windows
+from paceline.probing.occupations import Occupation
 from paceline.probing.plans import Scope
 from paceline.probing.scopes import ObservedReplica, ProbedJob
 from paceline.services.life_cycles import LifeCycle
+from paceline.services.studying.quiet_waits import QuietWait
 
 #: The time before a probe whose samples and step reports give the speed without cuts.
 HISTORY_SECONDS = 180.0
@@ -36,12 +38,8 @@ _MOST_DISTURBED = 3
 _TINY_SHARE = 0.002
 #: The number of steps of all trainers together that a window should have, and the longest window in seconds.
 _STEPS, _LONGEST_WINDOW = 20, 10.0
-_LOOK_SECONDS = 1.0
 #: Within this time, what an agent has written is stored.
 _SPOOL_SECONDS = 2.0
-#: Windows cannot be compared if the shares of their time in which an evaluation runs, or in which a trainer
-#: stands still, differ by more than these values.
-_EVALUATED, _STOOD = 0.5, 0.2
 #: If trainers stand still during more cuts than this, they always do: it is part of what is measured.
 _MOST_STOOD = 3
 #: A probe waits for evaluations and checkpoints during at most this share of its time.
@@ -49,8 +47,6 @@ _GIVEN_SHARE = 0.25
 ALL_KNOWN = "all that matters is known"
 TIME_OVER = "its time is over"
 TOO_DEAR = "more cuts would cost more than they may"
-EVALUATES = "an evaluation goes on: it comes first"
-STANDS = "a trainer makes no steps, as while it saves a checkpoint: that comes first"
 NO_MORE = "the job does not run any more"
 
 
@@ -79,6 +75,25 @@ class ProbeTimes:
     def cut(self) -> float:
         """How long a part is cut."""
         return self.settle + self.window
+
+    def suited_to(self, history: Recording) -> ProbeTimes:
+        """Return times that suit a job whose steps, and therefore step reports, may take long.
+
+        A report covers the time since the previous report: a report that begins before a cut covers both.
+        """
+        made = [(each.steps, each.interval_seconds) for each in history.steps if each.steps]
+        intervals = [seconds for _, seconds in made if seconds]
+        if not intervals:
+            return self
+        trainers = len({each.replica for each in history.steps if each.steps})
+        per_second = sum(steps for steps, _ in made) * trainers / sum(intervals)
+        report = statistics.median(intervals)
+        return dataclasses.replace(
+            self,
+            window=min(_LONGEST_WINDOW, max(self.window, _STEPS / per_second)),
+            settle=max(self.settle, report),
+            known=max(self.known, _SPOOL_SECONDS + 1.5 * report),
+        )
 
 
 def _shuffled(parts: Sequence[CutPart]) -> Sequence[CutPart]:
@@ -196,7 +211,7 @@ class _Session:
         self._began_at = prober.jobs.clock()
         history = self._measured(self._began_at - HISTORY_SECONDS)
         self._unit = windows.unit(history.steps)
-        self._times = _with_steps(prober.times, history)
+        self._times = prober.times.suited_to(history)
         self._baselines = self._history(history)
         if len(self._baselines) < plans.LEAST_CUTS:
             raise Conflict(
@@ -215,7 +230,12 @@ class _Session:
         self._cuts: list[Cut] = []
         self._lost = 0.0
         self._disturbed = self._stood = 0
-        self._given_seconds = 0.0
+        self._quiet = QuietWait(
+            prober.jobs,
+            run.name,
+            known_seconds=self._times.known,
+            most_seconds=_GIVEN_SHARE * self._times.most,
+        )
         self._free_at = self._began_at  # Since when nothing is cut and the job has settled.
         self._part: CutPart | None = None
 
@@ -242,23 +262,8 @@ class _Session:
 
     def _give_way(self) -> None:
         """Wait while an evaluation goes on or a checkpoint is saved, but not for long."""
-        while self._given_seconds < _GIVEN_SHARE * self._times.most and self._is_running():
-            comes_first = self._comes_first()
-            if comes_first is None:
-                return
-            self._told(None, comes_first)
-            time.sleep(_LOOK_SECONDS)
-            self._given_seconds += _LOOK_SECONDS
+        if self._quiet.run(functools.partial(self._told, None)):
             self._free_at = self._clock()
-
-    def _comes_first(self) -> str | None:
-        """Return the activity that the probe waits for, since it shares cores with what would be cut."""
-        now = self._clock()
-        known = now - self._times.known
-        found = self._measured(known - windows.LONGEST_STAND_SECONDS)
-        if windows.evaluating(found.samples, known, now):
-            return EVALUATES
-        return STANDS if windows.standing(found.steps, known - _LOOK_SECONDS, known) else None
 
     def _ended(self, wanted: Sequence[CutPart], part: CutPart | None) -> str | None:
         """Return why the probe ends now; None: it goes on."""
@@ -327,14 +332,10 @@ class _Session:
 
     def _is_disturbed(self, part: CutPart, found: Recording, spans: Sequence[tuple[float, float]]) -> bool:
         """Return whether evaluations, or standing trainers, took more of one span than of another."""
-        evaluated = [windows.evaluating(found.samples, *span) for span in spans]
-        if max(evaluated) - min(evaluated) > _EVALUATED:
-            return True
         paused = part.targets if part.knob is Knob.PAUSE else ()
-        reports = [each for each in found.steps if str(each.replica) not in paused]
-        stood = [windows.standing(reports, *span) for span in spans]
-        if max(stood) - min(stood) <= _STOOD:
-            return False
+        difference = occupations.difference(found, spans, paused=paused)
+        if difference is not Occupation.STAND:
+            return difference is not None
         self._stood += 1
         return self._stood <= _MOST_STOOD
 
@@ -405,26 +406,6 @@ class _Session:
 
     def _sleep_until(self, moment: float) -> None:
         time.sleep(max(0.0, moment - self._clock()))
-
-
-def _with_steps(times: ProbeTimes, history: Recording) -> ProbeTimes:
-    """Return times that suit a job whose steps, and therefore step reports, may take long.
-
-    A report covers the time since the previous report: a report that begins before a cut covers both.
-    """
-    made = [(each.steps, each.interval_seconds) for each in history.steps if each.steps]
-    intervals = [seconds for _, seconds in made if seconds]
-    if not intervals:
-        return times
-    trainers = len({each.replica for each in history.steps if each.steps})
-    per_second = sum(steps for steps, _ in made) * trainers / sum(intervals)
-    report = statistics.median(intervals)
-    return dataclasses.replace(
-        times,
-        window=min(_LONGEST_WINDOW, max(times.window, _STEPS / per_second)),
-        settle=max(times.settle, report),
-        known=max(times.known, _SPOOL_SECONDS + 1.5 * report),
-    )
 
 
 def _scene(run: Run, history: Recording, jobs: LifeCycle) -> ProbedJob:
