@@ -16,7 +16,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.services import retentions
 from paceline.services.local import jobs
 from paceline.services.observing import diagnosis_summaries
-from paceline.services.observing.diagnosis_summaries import Keeper, Watched
+from paceline.services.observing.diagnosis_summaries import SummaryRefresher, Watched
 from paceline.services.observing.look_cache import LookCache
 
 ENDED = 1e9 + 11
@@ -72,10 +72,10 @@ def test_the_summary_and_the_end(old: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
 
 def test_a_server_does_it_by_itself(old: jobs.Jobs) -> None:
     watched = functools.partial(Watched, old, LookCache(old, lambda: 0.0))
-    keeper = Keeper(old.store, LOCAL, watched, old.clock)
-    keeper.go_round()
+    refresher = SummaryRefresher(old.store, LOCAL, watched, old.clock)
+    refresher.go_round()
     assert old.get("old").detail is Detail.MINUTES
-    assert keeper.failures == 0
+    assert refresher.failures == 0
 
 
 def test_a_policy_is_said_by_the_environment() -> None:

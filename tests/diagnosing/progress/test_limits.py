@@ -21,7 +21,7 @@ from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Host
 from paceline.model.measures.recordings import Recording
 from paceline.stores import recordings
-from paceline.surfaces.views import first_sights
+from paceline.surfaces.views import headlines
 
 CORPUS = Path(__file__).parents[3] / "benchmarks/diagnosis/recordings"
 FULL, WAITING = {"cpu_cores": 0.92, "cpu_limit_cores": 1.0}, {"cpu_cores": 0.3, "cpu_limit_cores": 1.0}
@@ -45,7 +45,7 @@ def test_seen_only_from_outside_the_servers_are_what_is_wrong() -> None:
     ]  # fmt: skip
     why = answer(recording)
     assert why.summary == "clicks runs, for 2m00s, with all of its 4 replicas, and could be faster"
-    assert "at their limit" in first_sights.finding(why).plain
+    assert "at their limit" in headlines.finding(why).plain
 
 
 def test_another_rule_that_says_why_is_told_alone() -> None:
@@ -136,7 +136,7 @@ def test_a_job_with_a_replica_at_its_limit_that_others_wait_for_is_never_fine(
             for subject in each.subjects
         }
         assert all(set(cause.subjects) & bad for cause in told)
-        assert "nothing is wrong" not in first_sights.finding(why).plain
+        assert "nothing is wrong" not in headlines.finding(why).plain
 
 
 def test_what_the_model_says_that_binds_the_rules_say_too() -> None:

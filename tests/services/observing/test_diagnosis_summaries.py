@@ -18,7 +18,7 @@ from paceline.model.jobs.runs import LOCAL, Run
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import jobs
-from paceline.services.observing.diagnosis_summaries import Keeper, Watched, trend
+from paceline.services.observing.diagnosis_summaries import SummaryRefresher, Watched, trend
 from paceline.services.observing.look_cache import LookCache
 from paceline.stores import recordings
 
@@ -55,18 +55,20 @@ def test_a_trend_has_all_examples(told: list[StepReport], stretches: int) -> Non
         assert sum(filter(None, found)) * width == pytest.approx(sum(each.examples or 0 for each in told))
 
 
-def keeping(api: jobs.Jobs, look_cache: LookCache) -> Keeper:
-    return Keeper(api.store, LOCAL, functools.partial(Watched, api, look_cache), api.clock)
+def keeping(api: jobs.Jobs, look_cache: LookCache) -> SummaryRefresher:
+    return SummaryRefresher(api.store, LOCAL, functools.partial(Watched, api, look_cache), api.clock)
 
 
 @pytest.fixture
-def keeper(api: jobs.Jobs) -> Keeper:
+def refresher(api: jobs.Jobs) -> SummaryRefresher:
     return keeping(api, LookCache(api, lambda: 0.0))
 
 
-def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, tmp_path: Path) -> None:
+def test_a_job_that_has_ended_is_looked_at_once(
+    api: jobs.Jobs, refresher: SummaryRefresher, tmp_path: Path
+) -> None:
     name = filled_homes.keep(api.store, recordings.read(RECORDING), tmp_path)
-    keeper.go_round()
+    refresher.go_round()
     found = api.store.diagnosis(name)
     assert found is not None
     assert (found.code, found.severity) == ("PS101", "warning")
@@ -76,7 +78,7 @@ def test_a_job_that_has_ended_is_looked_at_once(api: jobs.Jobs, keeper: Keeper, 
     assert found.codes[0] == "PS101"
     assert found.used_cores == pytest.approx(0.41, abs=0.01)
     assert api.store.unconcluded(ended_before=math.inf) == []
-    keeper.go_round()
+    refresher.go_round()
     assert api.store.diagnosis(name) == found
 
 
@@ -94,23 +96,23 @@ def test_one_job_that_cannot_be_looked_at_keeps_no_other_from_it(
         return look(run) if run.name == "good" else 1 / 0
 
     monkeypatch.setattr(look_cache, "look", broken)
-    keeper = keeping(api, look_cache)
-    keeper.go_round()
+    refresher = keeping(api, look_cache)
+    refresher.go_round()
     assert api.store.diagnosis("good") is not None
     assert api.store.diagnosis("bad") is None
-    assert keeper.failures == 1
+    assert refresher.failures == 1
 
 
-def test_it_ends_when_it_is_told(keeper: Keeper) -> None:
-    thread = threading.Thread(target=keeper.run)
+def test_it_ends_when_it_is_told(refresher: SummaryRefresher) -> None:
+    thread = threading.Thread(target=refresher.run)
     thread.start()
-    keeper.end()
+    refresher.end()
     thread.join(240)
     assert not thread.is_alive()
 
 
 def test_a_job_that_cannot_be_deleted_keeps_no_other_one(
-    api: jobs.Jobs, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    api: jobs.Jobs, refresher: SummaryRefresher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spec = dataclasses.replace(filled_homes.spec_of("first"), ttl_after_finished_seconds=1.0)
     for name in ("first", "second"):
@@ -124,5 +126,5 @@ def test_a_job_that_cannot_be_deleted_keeps_no_other_one(
 
     tried = [run.name for run in api.runs()]
     monkeypatch.setattr(jobs.Jobs, "delete", refused)
-    keeper.go_round()
+    refresher.go_round()
     assert [run.name for run in api.runs()] == tried[:1]

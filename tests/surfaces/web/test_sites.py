@@ -21,7 +21,7 @@ from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.cluster import runs
 from paceline.services.cluster.annotations import CHANGE
-from paceline.services.observing.diagnosis_summaries import Keeper
+from paceline.services.observing.diagnosis_summaries import SummaryRefresher
 from paceline.specs.job_file import custom_resources
 from paceline.surfaces.web import sites
 from paceline.surfaces.web.applications import application
@@ -222,8 +222,8 @@ def test_a_running_job_goes_on_with_another_file(client: TestClient, stage: Stag
     assert CHANGE in resource["metadata"]["annotations"]
 
 
-def keeper(site: ClusterSite) -> Keeper:
-    return Keeper(site.store, site.engine, site.watched, site.clock)
+def refresher(site: ClusterSite) -> SummaryRefresher:
+    return SummaryRefresher(site.store, site.engine, site.watched, site.clock)
 
 
 def kept(site: ClusterSite, stage: Stage, name: str = "clicks") -> str:
@@ -255,14 +255,14 @@ def test_lists_say_how_jobs_do(client: TestClient, site: ClusterSite, stage: Sta
         for ago in (3.0, 2.0, 1.0)
     ]
     site.store.append_step_reports(run, steps)
-    keeper(site).go_round()
+    refresher(site).go_round()
     (item,) = client.get("/api/v1/jobs?sort=speed").json()["items"]
     first = site.store.diagnosis(run)
     assert first is not None
     assert first.at == pytest.approx(site.clock(), abs=240)
     assert item["diagnosis"]["examples_per_second"] == first.examples_per_second
     # Another server that goes round at the same time leaves it alone.
-    Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=3600.0).go_round()
+    SummaryRefresher(site.store, site.engine, site.watched, site.clock, every_seconds=3600.0).go_round()
     assert site.store.diagnosis(run) == first
 
 
@@ -273,7 +273,7 @@ def test_a_job_whose_name_was_taken_again_is_not_mistaken_for_the_new_one(
     submit(client)
     wait_until(lambda: phase(client, name) == "running")
     new = kept(site, stage)
-    made = keeper(site)
+    made = refresher(site)
     made.go_round()
     assert made.failures == 0
     assert site.store.unconcluded(engine=site.engine, ended_before=math.inf) == []
@@ -298,7 +298,7 @@ def test_a_namespace_that_is_made_anew_sees_nothing_of_the_one_before(
     assert seen() == ([200] * len(paths), 2, 1, 1)
     stage.scene.cluster.namespaces["ads"] = "another"
     assert seen() == ([404] * len(paths), 0, 0, 0)
-    keeper(site).go_round()
+    refresher(site).go_round()
     assert site.store.conclusion(run) is not None, "what it came to is kept with it"
     assert site.store.unconcluded(engine=site.engine, ended_before=math.inf) == []
 

@@ -151,10 +151,10 @@ class Watched(NamedTuple):
     name: str
 
 
-class Keeper:
+class SummaryRefresher:
     """Makes rounds over the jobs of a store and stores their diagnosis summaries, until it is asked to end.
 
-    Several keepers may serve one store: each leaves alone what another has looked at a moment ago.
+    Several refreshers may serve one store: each leaves alone what another has looked at a moment ago.
 
     Args:
         store: the store.

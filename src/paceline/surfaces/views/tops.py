@@ -12,7 +12,7 @@ from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import Role
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
-from paceline.surfaces.views import cells, first_sights, job_tables, styles, tables
+from paceline.surfaces.views import cells, headlines, job_tables, styles, tables
 
 BAR_WIDTH = 20
 #: Lines of a role besides its title and replicas: a blank line, the table's header, the replicas left out.
@@ -33,7 +33,7 @@ def frame(
     """
     top = header(snapshot, width=width)
     if look is not None:
-        top = Text("\n").join([top, *first_sights.lines(look, width=width)])
+        top = Text("\n").join([top, *headlines.lines(look, width=width)])
     parts: list[RenderableType] = [top]
     rows = _rows_per_role(snapshot, None if height is None else height - _lines(top) - 1)
     dropped: dict[str, None] = {}

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import uvicorn
 
 from paceline.errors import EngineError, InvalidInput
-from paceline.services.observing.diagnosis_summaries import Keeper
+from paceline.services.observing.diagnosis_summaries import SummaryRefresher
 from paceline.surfaces.web.applications import application
 from paceline.surfaces.web.connections import TimedConnection
 from paceline.surfaces.web.origins import Proxies
@@ -133,7 +133,9 @@ def run(
         proxies: proxies whose headers on a request's origin are believed; None: no proxy is believed.
     """
     sys.setswitchinterval(SWITCH_SECONDS)
-    keeper = Keeper(site.store, site.engine, site.watched, site.clock, every_seconds=site.DIAGNOSIS_SECONDS)
+    refresher = SummaryRefresher(
+        site.store, site.engine, site.watched, site.clock, every_seconds=site.DIAGNOSIS_SECONDS
+    )
     server = _Server(
         uvicorn.Config(
             application(site, hosts=hosts(listener, named), proxies=proxies),
@@ -148,12 +150,12 @@ def run(
         )
     )
     server.ready = ready
-    looking = threading.Thread(target=keeper.run, name="diagnosis-summaries")
+    looking = threading.Thread(target=refresher.run, name="diagnosis-summaries")
     looking.start()
     try:
         server.run(sockets=[listener])
     finally:
-        keeper.end()
+        refresher.end()
         looking.join()
 
 

@@ -1,4 +1,4 @@
-"""A job at first sight: its primary cause in a line, and how its trainers spend the time of a step."""
+"""The headline of a job: its primary cause in a line, and how its trainers spend the time of a step."""
 
 from __future__ import annotations
 

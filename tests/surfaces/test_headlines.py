@@ -18,7 +18,7 @@ from paceline.model.measures.snapshots import Snapshot
 from paceline.services.local.state_dirs import Home
 from paceline.services.observing import diagnosis_runs
 from paceline.surfaces import documents
-from paceline.surfaces.views import first_sights
+from paceline.surfaces.views import headlines
 
 Paceline = Callable[..., Result]
 LOADS = {
@@ -35,7 +35,7 @@ def hot(**more: object) -> Recording:
 
 
 def shown(recording: Recording, width: int | None = 80) -> list[str]:
-    return [line.plain for line in first_sights.lines(diagnosis_runs.of(recording), width=width)]
+    return [line.plain for line in headlines.lines(diagnosis_runs.of(recording), width=width)]
 
 
 def test_the_primary_cause_and_the_split_of_a_step() -> None:
@@ -61,8 +61,8 @@ def test_what_lacks_is_said() -> None:
 def test_nothing_is_wrong_and_what_is_over_is_no_finding() -> None:
     past = Cause(name="out-of-memory", what="worker-0 ran out of memory.", is_past=True)
     found = Explanation(job="clicks", summary="", causes=(past,))
-    assert first_sights.finding(found).plain == "nothing is wrong"
-    assert first_sights.finding(dataclasses.replace(found, causes=())).plain == "nothing is wrong"
+    assert headlines.finding(found).plain == "nothing is wrong"
+    assert headlines.finding(dataclasses.replace(found, causes=())).plain == "nothing is wrong"
 
 
 def test_an_unmeasured_wait_for_input_is_not_zero() -> None:
