@@ -1,8 +1,12 @@
-"""300 jobs of 5 replicas submitted at once: are all right, what does the operator need, how old is a list.
+"""Many jobs on 20 nodes, large jobs and 20,000 pods on 5,000: are all right, and what does the operator need.
 
-A change is a pod of a running job that is removed, and later its next attempt that runs. It counts from
-the moment at which a watch of the pods shows it to the moment at which the function behind ``paceline list``,
-called again and again, has returned a row with it.
+On 20 nodes 300 jobs of 5 replicas are submitted at once, and pods of them are removed. A change is a pod of a
+running job that is removed, and later its next attempt that runs. It counts from the moment at which a watch
+of the pods shows it to the moment at which the function behind ``paceline list``, called again and again, has
+returned a row with it.
+
+A job of 220 replicas is submitted five times, on 20 nodes and on 5,000. Then 500 jobs of 40 replicas are, and
+another operator takes over with all of them there.
 The operator goes round all replicas meanwhile to keep what they say, as the shipped one does; pods on hollow
 nodes have no agent that would answer, which is the worst case of it.
 """
@@ -19,7 +23,7 @@ from pathlib import Path
 from support import clusters, operator_processes
 from support.kills import until
 
-from benchmarks import plots
+from benchmarks import large_clusters, plots
 from benchmarks.pod_watches import PodWatch
 from benchmarks.protocols import Bench, Check, Result, Row, at_most, none, percentile_at_most, reported
 from paceline.model.roles import Role
@@ -40,12 +44,19 @@ _POLL_SECONDS = 0.1
 
 def run(bench: Bench) -> list[Check]:
     """Submit the jobs, have pods removed."""
-    clusters.hollow_nodes(quick=bench.quick)
+    nodes = len(clusters.hollow_nodes(quick=bench.quick))
     repeats, jobs, batches = (1, 30, 2) if bench.quick else (2, 300, 5)
-    bench.plan(repeats)
-    for number in range(repeats):
+    in_turn, more_nodes, many, size = (2, 60, 20, (2, 4)) if bench.quick else (5, 5000, 500, (4, 36))
+    bench.plan(repeats + 3)
+    rows = [
         bench.repeat(f"{jobs} jobs {number}", functools.partial(_run, number, jobs, batches))
-    return _checks(bench.rows, jobs)
+        for number in range(repeats)
+    ]
+    small = bench.repeat("few nodes", functools.partial(large_clusters.large_jobs, nodes, in_turn))
+    with large_clusters.with_nodes(more_nodes):
+        large = bench.repeat("many nodes", functools.partial(large_clusters.large_jobs, more_nodes, in_turn))
+        full = bench.repeat("many pods", functools.partial(large_clusters.many_jobs, more_nodes, many, *size))
+    return [*_checks(rows, jobs), *large_clusters.checks(small, large, full)]
 
 
 def _run(seed: int, count: int, batches: int) -> Row:
@@ -161,7 +172,7 @@ def _checks(rows: Sequence[Row], count: int) -> list[Check]:
 def draw(result: Result, path: Path) -> None:
     """Draw how long each change took to be listed."""
     groups = {
-        name: [each for row in result.rows for each in row[f"{kind}_seconds"]]
+        name: [each for row in result.rows for each in row.get(f"{kind}_seconds", ())]
         for name, kind in (("a pod is gone", "lost"), ("a pod runs", "back"))
     }
     limits = dict.fromkeys(groups, VISIBLE_SECONDS)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -111,7 +111,9 @@ class OperatorProcess:
 
 
 @contextlib.contextmanager
-def acting(port: int | None = None, *, keeping: bool = False) -> Iterator[OperatorProcess]:
+def acting(
+    port: int | None = None, *, keeping: bool = False, arguments: Sequence[str] = ()
+) -> Iterator[OperatorProcess]:
     """Install what is shipped on a cluster without jobs, yield an operator that acts, and clear up.
 
     As in a Deployment, it is started again whenever it ends.
@@ -119,13 +121,16 @@ def acting(port: int | None = None, *, keeping: bool = False) -> Iterator[Operat
     Args:
         port: of a proxy on this machine, through which it reaches the API server.
         keeping: whether it goes round all replicas to keep what they say, as the shipped operator does.
+        arguments: more of its command line.
     """
     clusters.install(clusters.NAMESPACE)
     clusters.clear()
     with tempfile.TemporaryDirectory(prefix="paceline-bench-") as folder:
         kubeconfig = clusters.operator_kubeconfig(Path(folder) / "kubeconfig", port=port)
         home = ("--home", str(Path(folder) / "home")) if keeping else ()
-        made = OperatorProcess(kubeconfig, Path(folder) / "operator.log", "--agent-image", "none", *home)
+        made = OperatorProcess(
+            kubeconfig, Path(folder) / "operator.log", "--agent-image", "none", *home, *arguments
+        )
         ended = threading.Event()
         keeper = threading.Thread(target=lambda: _keep(made, ended), daemon=True)
         try:
