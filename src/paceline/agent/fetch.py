@@ -309,6 +309,8 @@ def _remote_errors() -> tuple[type[Exception], ...]:
         ("pyarrow.lib", ("ArrowException",)),
     ):
         found += [getattr(sys.modules[module], name) for name in names if module in sys.modules]
+    if "hdfs_native" in sys.modules:
+        found.append(RuntimeError)
     return tuple(found)
 
 

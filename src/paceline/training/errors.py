@@ -17,10 +17,16 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 
 class TrainingError(Exception):
     """A fault that the user can correct; the message is complete by itself."""
+
+    @classmethod
+    def of(cls, url: str, why: object, *, line: int | None = None) -> Self:
+        """Return the error of a file or folder, at a line (from 1) if that is known."""
+        return cls(f"{place(url, line)}: {why}")
 
 
 class ClusterTaskError(TrainingError):
@@ -33,11 +39,6 @@ class SettingsError(TrainingError):
 
 class InputError(TrainingError):
     """A data file is missing, empty or malformed, or lacks a column."""
-
-    @classmethod
-    def of(cls, url: str, why: object, *, line: int | None = None) -> InputError:
-        """Return the error of a file, at a line (from 1) if that is known."""
-        return cls(f"{place(url, line)}: {why}")
 
 
 class ValueFault(Exception):

@@ -7,8 +7,10 @@ evaluator then looks once more, evaluates the newest checkpoint unless that is d
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
+import time
 from types import FrameType
 
 from paceline.training import blocks, clusters, errors, evaluations, reports, settings, trainers
@@ -19,6 +21,8 @@ from paceline.training.lazy_tensorflow import tf1
 
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 1.0
+#: How often to look for copies elsewhere, for an evaluator that does not share the folder with the chief.
+_FETCH_SECONDS = 5.0
 
 
 def serve(
@@ -52,10 +56,15 @@ def serve(
     try:
         total = trainers.total_steps(chosen, examples, len(cluster.trainers))
         graph = graphs.build(model, cluster, chosen)
-        saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
-        result, seen = None, None
+        saved = checkpoints.Checkpoints(
+            checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds, chosen.checkpoint.mirror
+        )
+        result, seen, fetched_at = None, None, -math.inf
         while True:
             last_look = stopping.is_set()
+            if last_look or time.monotonic() - fetched_at >= _FETCH_SECONDS:
+                _fetch(saved)
+                fetched_at = time.monotonic()
             newest = saved.latest()
             if newest is not None and newest != seen:
                 result = _evaluate(graph, saved, newest, model, evaluation, reporting) or result
@@ -65,6 +74,13 @@ def serve(
             stopping.wait(_POLL_SECONDS)
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def _fetch(saved: checkpoints.Checkpoints) -> None:
+    try:
+        saved.fetch()
+    except (errors.CheckpointError, OSError) as error:
+        _log.warning("no checkpoint is fetched for now: %s", error)
 
 
 def _evaluate(

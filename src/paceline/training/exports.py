@@ -11,15 +11,20 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import tempfile
 import uuid
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from paceline.training import blocks, clusters, errors, settings
+from paceline.training import blocks, clusters, connections, errors, settings
 from paceline.training.checkpoints import checkpoints
 from paceline.training.graph import graphs
 from paceline.training.lazy_tensorflow import tf, tf1
+from paceline.training.remote_folders import RemoteFolder
 
+#: The file that makes a folder a SavedModel.
+_MODEL = "saved_model.pb"
 _log = logging.getLogger(__name__)
 _ALONE = clusters.ClusterTask({}, "evaluator", 0)
 _WHOLE = settings.PartitioningSettings("none", "contiguous")
@@ -46,8 +51,13 @@ def export(
 
 
 def check(path: str) -> None:
-    """Raise an ExportError if the folder exists and is not a SavedModel."""
-    if tf.io.gfile.exists(path) and not tf.io.gfile.exists(f"{path}/saved_model.pb"):
+    """Raise an ExportError if the folder exists and is not a SavedModel, or cannot be reached."""
+    if connections.is_remote(path):
+        remote = RemoteFolder(path, errors.ExportError)
+        exists, is_model = bool(remote.names()), remote.has(_MODEL)
+    else:
+        exists, is_model = tf.io.gfile.exists(path), tf.io.gfile.exists(f"{path}/{_MODEL}")
+    if exists and not is_model:
         raise errors.ExportError(f"{path} exists and is no SavedModel; name another folder to export to")
 
 
@@ -59,15 +69,21 @@ def write(model: blocks.TrainableModel, checkpoint_dir: str, path: str, chosen: 
     graph = graphs.build(model, _ALONE, scoring)
     saved = checkpoints.Checkpoints(checkpoint_dir, graph.contents, chosen.checkpoint.every_seconds)
     path = path.rstrip("/")
-    temporary = f"{path}.temp{uuid.uuid4().hex}"
+    is_remote = connections.is_remote(path)
     with tf1.Session(graph=graph.graph) as session, contextlib.ExitStack() as undo:
         checkpoint = saved.restore(session)
         if checkpoint is None:
             raise errors.CheckpointError(f"{checkpoint_dir} has no checkpoint to export")
+        temporary = f"{path}.temp{uuid.uuid4().hex}"
+        if is_remote:
+            temporary = undo.enter_context(tempfile.TemporaryDirectory(prefix="paceline-")) + "/model"
         undo.callback(_remove, temporary)
         try:
             _write(session, graph, temporary)
-            _replace(temporary, path)
+            if is_remote:
+                RemoteFolder(path, errors.ExportError).put_folder(Path(temporary), _MODEL)
+            else:
+                _replace(temporary, path)
         except (tf.errors.ResourceExhaustedError, tf.errors.PermissionDeniedError, OSError) as error:
             raise errors.ExportError(f"{path} cannot be written: {error}") from error
     _log.info("exported %s to %s", checkpoint, path)

@@ -99,10 +99,16 @@ class Transfers:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """How often the chief saves and how many checkpoints stay; with `keep` 0 nothing is saved or restored."""
+    """How often the chief saves and how many checkpoints stay; with `keep` 0 nothing is saved or restored.
+
+    `mirror` is the URL of a folder to which each checkpoint is copied. If the chief begins anew without its
+    folder, the newest copy is used. A run without a checkpoint begins from the newest one in `restore_from`.
+    """
 
     every_seconds: float = _above(0, 60.0)
     keep: int = _at_least(0, 3)
+    mirror: str | None = None
+    restore_from: str | None = None
 
 
 @dataclass(frozen=True)

@@ -102,6 +102,7 @@ class Trainer:
             checkpoint_dir if chosen.checkpoint.keep else None,
             self._graph.contents,
             chosen.checkpoint.every_seconds,
+            chosen.checkpoint.mirror if cluster.is_chief else None,
         )
         self._run_dir = run_dir
         self._tracer = traces.Tracer(
@@ -109,7 +110,7 @@ class Trainer:
         )
         self._traffic: traffics.TrafficCounter | None = None
         if cluster.is_chief:
-            self._saved.prepare()
+            self._saved.prepare(is_first=cluster.attempt == 1, restore_from=chosen.checkpoint.restore_from)
             distinct = chosen.fused_tables
             self._traffic = traffics.TrafficCounter(self._graph.tables, self._features, distinct=distinct)
         self._sessions = sessions.Sessions(self._graph, cluster, self._saved, self._total)

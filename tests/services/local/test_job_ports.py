@@ -46,10 +46,9 @@ def _in_s3() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _in_hdfs() -> Iterator[str]:
-    with hadoop.hdfs() as name_node:
-        url = f"{name_node}/clicks"
-        hadoop.put(url, b"what it reads")
-        yield READ_HDFS.format(url=url)
+    with hadoop.hdfs() as store:
+        store.put("/clicks", b"what it reads")
+        yield READ_HDFS.format(url=f"{store.web}/clicks")
 
 
 @pytest.mark.parametrize("storage", [_in_s3, pytest.param(_in_hdfs, marks=pytest.mark.nightly)])

@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 from support.s3_stores import s3_store
 
-from paceline.training import errors, features
+from paceline.training import connections, errors, features
 from paceline.training.input import inputs, locations, sources
 
 pytest.importorskip("aiohttp")
@@ -34,7 +34,7 @@ def server(tmp_path, monkeypatch):
     columns = {"x": np.arange(ROWS, dtype=np.float64), "w": ["a", "b"] * (ROWS // 2), "y": [1] * ROWS}
     pyarrow.parquet.write_table(pa.table(columns), folder / "a.parquet", row_group_size=1_000)
     (folder / "a.csv").write_text("x,w,y\n" + "".join(f"{i},a,1\n" for i in range(ROWS)))
-    monkeypatch.setattr(locations, "_DELAYS_SECONDS", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(connections, "_DELAYS_SECONDS", (0.01, 0.01, 0.01))
     monkeypatch.setattr(locations, "_BLOCK_BYTES", 16_384)
     with web_servers().serving(folder) as made:
         yield made

@@ -269,9 +269,12 @@ class TrialRunner:
         if spec.training is not None:
             # A trial must not overwrite the export of the job itself.
             values = {**spec.training, **training, "export_dir": None}
+            # Nor may it write among the copies of the job's own checkpoints.
+            checkpoint = {**(spec.training.get("checkpoint") or {}), "mirror": None}
             if spec.role(Role.EVALUATOR) is None:
                 # No run continues from a trial, and saving large tables takes longer than measuring them.
-                values["checkpoint"] = {**(spec.training.get("checkpoint") or {}), "keep": 0}
+                checkpoint["keep"] = 0
+            values["checkpoint"] = {key: value for key, value in checkpoint.items() if value is not None}
             training = {key: value for key, value in values.items() if value is not None}
         return dataclasses.replace(
             spec,

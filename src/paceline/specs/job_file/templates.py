@@ -117,7 +117,11 @@ COMMAND
 @|    steps_per_exchange: 1    # steps of a worker that share their messages
 @|    steps_in_flight: 1       # exchanges of a worker that overlap
 @|    consistency: {mode: synchronous, backup_workers: 1}   # or {mode: bounded-staleness, staleness: 8}
-@training|    checkpoint: {every_seconds: 600, keep: 3}   # saving the model
+@training|    checkpoint:              # saving the model
+@training|      every_seconds: 600
+@training|      keep: 3
+@|      mirror: hdfs://nn/checkpoints/mine   # a copy of each, from which a chief without its folder goes on
+@|      restore_from: hdfs://nn/checkpoints/other   # where a run without a checkpoint begins
 @|    export_dir: models/mine  # the trained model as a SavedModel
 @|    trace: {every_seconds: 60, steps: 2}   # steps traced for diagnosis
 @training|    inputs:

@@ -166,6 +166,14 @@ class CheckpointSection(Section):
     keep: _SmallOrNone | None = Field(
         None, description="checkpoints that are kept, newest first; 0: nothing is saved"
     )
+    mirror: fields.Text | None = Field(
+        None,
+        description="URL of a folder to which each checkpoint is copied; a chief that begins anew without "
+        "its checkpoint folder goes on from there",
+    )
+    restore_from: fields.Text | None = Field(
+        None, description="URL of a folder with checkpoints, from the newest of which a new run begins"
+    )
 
 
 class TraceSection(Section):

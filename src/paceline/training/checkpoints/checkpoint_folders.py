@@ -16,9 +16,10 @@ from dataclasses import dataclass
 from paceline.training.checkpoints import checksums
 from paceline.training.lazy_tensorflow import tf
 
-_NAME = "model.ckpt"
-_STATE = "checkpoint"
-_MEMBER = re.compile(rf"{re.escape(_NAME)}-(\d+)(\..*|_temp.*)", re.ASCII)
+#: The name of all checkpoints, and of the file in which TensorFlow looks for their names.
+NAME = "model.ckpt"
+STATE = "checkpoint"
+_MEMBER = re.compile(rf"{re.escape(NAME)}-(\d+)(\..*|_temp.*)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Folder:
 
     def prefix(self, step: int) -> str:
         """Return the common beginning of the names of a checkpoint's files."""
-        return f"{self.path}/{_NAME}-{step}"
+        return f"{self.path}/{NAME}-{step}"
 
     def finished(self) -> list[int]:
         """Return the global steps of all finished checkpoints, ascending."""
@@ -45,7 +46,7 @@ class Folder:
 
     def has_state(self) -> bool:
         """Return whether TensorFlow's file that names the checkpoints is there, readable or not."""
-        return bool(tf.io.gfile.exists(f"{self.path}/{_STATE}"))
+        return bool(tf.io.gfile.exists(f"{self.path}/{STATE}"))
 
     def prepare(self) -> None:
         """Create the folder, and remove an earlier chief's files that no checkpoint needs."""
@@ -64,8 +65,14 @@ class Folder:
         ]
         self._replace(f"{prefix}{checksums.SUFFIX}", checksums.render(checksums.measure(written)))
         kept = [each for each in self.finished() if each <= step][-keep:]
-        self._replace(f"{self.path}/{_STATE}", _state(kept))
+        self._replace(f"{self.path}/{STATE}", state(kept))
         self._remove_all_but(set(kept))
+
+    def files(self, step: int) -> list[str]:
+        """Return the names of a finished checkpoint's files; its checksum file is the last one."""
+        rests = [rest for each, rest in self._members() if each == step and "temp" not in rest]
+        rests.sort(key=lambda rest: rest == checksums.SUFFIX)
+        return [f"{NAME}-{step}{rest}" for rest in rests]
 
     def remove(self, step: int) -> None:
         """Remove all files of a checkpoint, including half-written ones."""
@@ -77,15 +84,14 @@ class Folder:
         """Return the step and the rest of the name of all files and folders that belong to checkpoints."""
         if not tf.io.gfile.exists(self.path):
             return []
-        names = (name.rstrip("/") for name in tf.io.gfile.listdir(self.path))
-        return [(int(match[1]), match[2]) for name in names if (match := _MEMBER.fullmatch(name))]
+        return members(name.rstrip("/") for name in tf.io.gfile.listdir(self.path))
 
     def _named(self) -> list[int]:
         try:
-            state = tf.train.get_checkpoint_state(self.path)
+            known = tf.train.get_checkpoint_state(self.path)
         except ValueError:  # the file is not UTF-8, or names no checkpoint
-            state = None
-        paths: Iterable[str] = state.all_model_checkpoint_paths if state is not None else ()
+            known = None
+        paths: Iterable[str] = known.all_model_checkpoint_paths if known is not None else ()
         names = (path.rpartition("/")[2] for path in paths)
         return [int(match[1]) for name in names if (match := _MEMBER.fullmatch(f"{name}."))]
 
@@ -111,8 +117,13 @@ class Folder:
             undo.pop_all()
 
 
-def _state(steps: Sequence[int]) -> str:
+def members(names: Iterable[str]) -> list[tuple[int, str]]:
+    """Return the step and the rest of the name of all names that belong to checkpoints."""
+    return [(int(match[1]), match[2]) for name in names if (match := _MEMBER.fullmatch(name))]
+
+
+def state(steps: Sequence[int]) -> str:
     """Return the text of TensorFlow's `checkpoint`, with names that stay valid if the folder is moved."""
-    lines = [f'model_checkpoint_path: "{_NAME}-{steps[-1]}"']
-    lines += [f'all_model_checkpoint_paths: "{_NAME}-{step}"' for step in steps]
+    lines = [f'model_checkpoint_path: "{NAME}-{steps[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "{NAME}-{step}"' for step in steps]
     return "\n".join(lines) + "\n"

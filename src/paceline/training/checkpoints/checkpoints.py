@@ -22,6 +22,7 @@ from typing import Any
 
 from paceline.training import errors, parameters
 from paceline.training.checkpoints import checkpoint_folders, checksums, restores, savers
+from paceline.training.checkpoints.checkpoint_mirrors import CheckpointMirror
 from paceline.training.input import shared_queues
 from paceline.training.lazy_tensorflow import tf
 
@@ -74,10 +75,23 @@ def contents(
 
 
 class Checkpoints:
-    """The checkpoints in a folder; without a folder nothing is saved or restored."""
+    """The checkpoints in a folder, and their copies elsewhere; without a folder nothing is saved or restored.
 
-    def __init__(self, directory: str | None, contents: Contents, every_seconds: float) -> None:
+    Args:
+        directory: the folder; None: there is none.
+        contents: what checkpoints hold.
+        every_seconds: how often to save.
+        mirror: the URL to which finished checkpoints are copied; None: they are not.
+
+    Raises:
+        CheckpointError: a package that the URL needs is missing.
+    """
+
+    def __init__(
+        self, directory: str | None, contents: Contents, every_seconds: float, mirror: str | None = None
+    ) -> None:
         self._folder = None if directory is None else checkpoint_folders.Folder(directory)
+        self._mirror = None if directory is None or mirror is None else CheckpointMirror(mirror)
         self._contents = contents
         self._every_seconds = every_seconds
         self._tried_at = time.monotonic()
@@ -85,12 +99,49 @@ class Checkpoints:
         self._thread = futures.ThreadPoolExecutor(1, "checkpoints")
         self._saving: futures.Future[None] | None = None
 
-    def prepare(self) -> None:
-        """Create the folder and remove half-written files of an earlier chief."""
+    def prepare(self, *, is_first: bool = True, restore_from: str | None = None) -> None:
+        """Create the folder, remove half-written files of an earlier chief, and fetch what is to be restored.
+
+        Args:
+            is_first: whether this is the first chief of the run; a later one fetches the newest copy.
+            restore_from: the URL of a folder from which a run begins that has no checkpoint; None: none.
+
+        Raises:
+            CheckpointError: a folder does not answer, has no checkpoint to begin from, or has copies of
+                another run.
+        """
         if self._folder is None:
             _log.info("no checkpoint is kept: checkpoint.keep is 0, or PACELINE_CHECKPOINT_DIR is not set")
             return
         self._folder.prepare()
+        if not is_first:
+            self.fetch()
+        if self._folder.finished():
+            return
+        source = None if restore_from is None else CheckpointMirror(restore_from)
+        if self._mirror is not None and is_first and (source is None or source.url != self._mirror.url):
+            self._check_free(self._mirror)
+        if source is not None and source.fetch(self._folder) is None:
+            raise errors.CheckpointError.of(source.url, "there is no checkpoint to begin from")
+
+    def _check_free(self, mirror: CheckpointMirror) -> None:
+        """Refuse a place with copies of another run: they would be removed, or be taken for this run's."""
+        copies = mirror.finished()
+        if copies:
+            raise errors.CheckpointError.of(
+                mirror.url,
+                f"it has checkpoints of another run, up to step {copies[-1]}; name another folder for "
+                "checkpoint.mirror, or name this one for checkpoint.restore_from, too, to go on from them",
+            )
+
+    def fetch(self) -> None:
+        """Fetch the newest copy if the folder has no checkpoint that is as new.
+
+        Raises:
+            CheckpointError: the place of the copies does not answer.
+        """
+        if self._folder is not None and self._mirror is not None:
+            self._mirror.fetch(self._folder)
 
     def latest(self) -> str | None:
         """Return the newest finished checkpoint, or None; it may have been damaged since."""
@@ -172,7 +223,7 @@ class Checkpoints:
         """Save and return when the checkpoint is finished.
 
         Raises:
-            CheckpointError: the checkpoint cannot be written.
+            CheckpointError: the checkpoint cannot be written, or not be copied.
         """
         if self._folder is None:
             return
@@ -194,6 +245,8 @@ class Checkpoints:
     def _try(self, session: Any, folder: checkpoint_folders.Folder, step: int) -> None:
         try:
             self._save(session, folder, step)
+        except errors.CheckpointError as error:  # of the copies
+            _log.warning("step %d is saved, but not copied (%s); training goes on", step, error)
         except (tf.errors.OpError, OSError, RuntimeError) as error:  # RuntimeError: the session was closed
             _log.warning(
                 "step %d could not be saved (%s); training goes on, the last checkpoint is %s, "
@@ -208,6 +261,7 @@ class Checkpoints:
         start = time.monotonic()
         try:
             if self._is_whole(folder, step):
+                self._copy(folder, step)
                 return
             with contextlib.ExitStack() as undo:
                 undo.callback(folder.remove, step)
@@ -227,6 +281,15 @@ class Checkpoints:
             written - start,
             self._tried_at - written,
         )
+        self._copy(folder, step)
+
+    def _copy(self, folder: checkpoint_folders.Folder, step: int) -> None:
+        """Copy a finished checkpoint; a later one is copied even if this one cannot be."""
+        if self._mirror is None:
+            return
+        start = time.monotonic()
+        self._mirror.put(folder, step, self._contents.keep)
+        _log.info("copied step %d to %s in %.1f s", step, self._mirror.url, time.monotonic() - start)
 
     def _is_whole(self, folder: checkpoint_folders.Folder, step: int) -> bool:
         """Return whether this step is saved already, by this chief or an earlier one that was lost later."""

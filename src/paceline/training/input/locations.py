@@ -14,32 +14,24 @@ import logging
 import os
 import re
 import shutil
-import sys
 import tempfile
 import threading
-import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
-import fsspec
+from paceline.training import connections, errors
 
-from paceline.training import errors
-
+#: What file systems call the version of a file, each in its own word.
+_VERSIONS = ("ETag", "mtime", "LastModified", "modificationTime", "modification_time")
 #: The names of copies in a cache; its folder may hold other files, and copies that are being fetched.
 _COPY = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{8}")
 _log = logging.getLogger(__name__)
 _BLOCK_BYTES = 2 << 20
 _SMALL_BLOCK_BYTES = 64 << 10
-_DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
 _HIDDEN = ("_", ".")
-_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError)
-
-_BUSY = (408, 429)  # HTTP's "request timeout" and "too many requests"
-
-Answer = TypeVar("Answer")
 
 
 def matches(url: str) -> list[str]:
@@ -51,15 +43,15 @@ def matches(url: str) -> list[str]:
     Raises:
         InputError: there is no such file, or its server does not answer.
     """
-    system, path = _found(url)
+    system, path = connections.system_of(url)
     if "*" not in url:
-        if _retried(url, lambda: system.info(path)).get("type") != "directory":
+        if connections.retried(url, lambda: system.info(path)).get("type") != "directory":
             return [url]
         urls = _within(system, path, url)
         if not urls:
             raise errors.InputError.of(url, "there is no file in this folder")
         return urls
-    matching = _retried(url, lambda: system.glob(path, detail=True))
+    matching = connections.retried(url, lambda: system.glob(path, detail=True))
     urls = []
     for glob_path, info in sorted(matching.items()):
         if not _is_hidden(PurePosixPath(glob_path), PurePosixPath(path)):
@@ -83,7 +75,7 @@ def _is_hidden(path: PurePosixPath, pattern: PurePosixPath) -> bool:
 def _within(system: Any, folder: str, url: str) -> list[str]:
     """Return the files of a folder and its subfolders, as in a table that is partitioned by a column."""
     found = []
-    for each in _retried(url, lambda: system.find(folder)):
+    for each in connections.retried(url, lambda: system.find(folder)):
         below = PurePosixPath(each).relative_to(PurePosixPath(folder))
         if not any(part.startswith(_HIDDEN) for part in below.parts):
             found.append(system.unstrip_protocol(each))
@@ -98,9 +90,9 @@ def opened(url: str, cache: Cache | None = None, *, whole: bool = True) -> Itera
         InputError: there is no such file, or the connection to its server is lost for good; also while
             reading.
     """
-    system, path = _found(url)
-    if _is_local(system):
-        with _retried(url, lambda: open(path, "rb")) as stream:
+    system, path = connections.system_of(url)
+    if connections.is_local(system):
+        with connections.retried(url, lambda: open(path, "rb")) as stream:
             yield stream
         return
     kept = cache.path(url) if cache else None
@@ -116,8 +108,8 @@ def local(url: str, cache: Cache | None = None) -> Iterator[str]:
     Raises:
         InputError: as `opened`.
     """
-    system, path = _found(url)
-    kept = path if _is_local(system) else cache.path(url) if cache else None
+    system, path = connections.system_of(url)
+    kept = path if connections.is_local(system) else cache.path(url) if cache else None
     if kept:
         yield str(kept)
         return
@@ -144,12 +136,10 @@ class Cache:
         Raises:
             InputError: the file cannot be read at its source.
         """
-        system, path = _found(url)
-        info = _retried(url, lambda: system.info(path))
+        system, path = connections.system_of(url)
+        info = connections.retried(url, lambda: system.info(path))
         size = info.get("size")
-        version = [
-            str(info[key]) for key in ("ETag", "mtime", "LastModified", "modificationTime") if key in info
-        ]
+        version = [str(info[key]) for key in _VERSIONS if key in info]
         name = hashlib.blake2b("\n".join([url, str(size), *version]).encode(), digest_size=16).hexdigest()
         try:
             Path(self.folder).mkdir(parents=True, exist_ok=True)
@@ -207,23 +197,6 @@ def _checksum(path: Path) -> int:
     return checksum
 
 
-def _found(url: str) -> tuple[Any, str]:
-    """Return the file system of a URL and the path in it.
-
-    Raises:
-        InputError: a package that the file system needs is missing.
-    """
-    try:
-        system, path = fsspec.core.url_to_fs(url)
-    except (ImportError, ValueError) as error:
-        raise errors.InputError.of(url, error) from error
-    return system, path
-
-
-def _is_local(system: Any) -> bool:
-    return isinstance(system, fsspec.implementations.local.LocalFileSystem)
-
-
 def _remote(url: str, block_bytes: int) -> BinaryIO:
     return cast(BinaryIO, io.BufferedReader(_Remote(url, block_bytes), block_bytes))
 
@@ -236,7 +209,7 @@ class _Remote(io.RawIOBase):
         self._block_bytes = block_bytes
         self._place = 0
         self._stream: Any = None
-        self._size: int = _retried(url, lambda: self._opened().seek(0, io.SEEK_END))
+        self._size: int = connections.retried(url, self._measure)
 
     def readable(self) -> bool:
         return True
@@ -253,7 +226,7 @@ class _Remote(io.RawIOBase):
         return self._place
 
     def readinto(self, buffer: Any) -> int:
-        data = _retried(self._url, lambda: self._read(len(buffer)), self._lose)
+        data = connections.retried(self._url, lambda: self._read(len(buffer)), self._lose)
         buffer[: len(data)] = data
         self._place += len(data)
         return len(data)
@@ -269,10 +242,16 @@ class _Remote(io.RawIOBase):
 
     def _opened(self) -> Any:
         if self._stream is None:
-            system, path = _found(self._url)
-            stream = system.open(path, "rb", cache_type="background", block_size=self._block_bytes)
+            system, path = connections.system_of(self._url)
+            ahead = {"cache_type": "background", "block_size": self._block_bytes}
+            stream = system.open(path, "rb", **(ahead if connections.reads_ahead(system) else {}))
             self._stream = stream if stream.seekable() else _copied(stream)
         return self._stream
+
+    def _measure(self) -> int:
+        stream = self._opened()
+        stream.seek(0, io.SEEK_END)
+        return int(stream.tell())
 
     def _lose(self) -> None:
         if self._stream is not None:
@@ -286,40 +265,3 @@ def _copied(stream: Any) -> BinaryIO:
     with stream:
         shutil.copyfileobj(stream, copy, _BLOCK_BYTES)
     return copy
-
-
-def _retried(url: str, action: Callable[[], Answer], lose: Callable[[], None] = lambda: None) -> Answer:
-    """Run an action over a connection; if the connection is lost, repeat it after a while.
-
-    Raises:
-        InputError: there is no such file, or the connection was lost every time.
-    """
-    for tries, delay in enumerate((*_DELAYS_SECONDS, None), start=1):
-        try:
-            return action()
-        except _lost_errors() as error:
-            if isinstance(error, _FINAL) and not _is_lost(error.__cause__):
-                raise errors.InputError.of(url, "there is no such file, or it may not be read") from error
-            reason = f"{type(error.__cause__ or error).__name__}: {error.__cause__ or error}"
-            if delay is None:
-                raise errors.InputError.of(
-                    url,
-                    f"the connection was lost {tries} times in a row ({reason}); "
-                    "see that its server can be reached from here, then start the job again to go on",
-                ) from error
-            _log.warning("%s: the connection was lost (%s), trying again in %.1f s", url, reason, delay)
-            lose()
-            time.sleep(delay)
-    raise AssertionError("the last try returns or raises")
-
-
-def _is_lost(cause: BaseException | None) -> bool:
-    """Return whether a file seemed to be missing only because its server failed to answer."""
-    status = getattr(cause, "status", 500)
-    return isinstance(cause, _lost_errors()[1:]) and (status >= 500 or status in _BUSY)
-
-
-def _lost_errors() -> tuple[type[Exception], ...]:
-    """Return the errors that fsspec raises for a lost connection; aiohttp's only if HTTP is in use."""
-    aiohttp = sys.modules.get("aiohttp")
-    return (OSError, TimeoutError, *((aiohttp.ClientError,) if aiohttp else ()))

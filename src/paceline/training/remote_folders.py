@@ -1,0 +1,157 @@
+"""Folders at any URL that fsspec understands, to which only whole files are written.
+
+A file is written under another name and then renamed, so a reader of the folder never finds half a
+file under its final name. Object stores need no such name: an object is there when all of it has arrived.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from paceline.training import connections, errors
+
+_CHUNK_BYTES = 8 * 2**20
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "abfs", "az", "adl", "oss"}
+_NOT_WRITTEN = "it cannot be written"
+
+
+class RemoteFolder:
+    """A folder by URL.
+
+    Args:
+        url: the folder; it need not exist.
+        error_type: the kind of the errors that its methods raise: the folder cannot be reached, read or
+            written.
+    """
+
+    def __init__(self, url: str, error_type: type[errors.TrainingError]) -> None:
+        self.url = url.rstrip("/")
+        self._error_type = error_type
+        self._system, self._path = connections.system_of(self.url, error_type)
+        protocols = self._system.protocol
+        self._is_object_store = not _OBJECT_STORES.isdisjoint(
+            {protocols} if isinstance(protocols, str) else protocols
+        )
+
+    def names(self) -> list[str]:
+        """Return the names of what is in the folder; none if there is no folder."""
+
+        def listed() -> list[str]:
+            self._system.invalidate_cache(self._path)
+            try:
+                return [PurePosixPath(path).name for path in self._system.ls(self._path, detail=False)]
+            except FileNotFoundError:
+                return []
+
+        return connections.retried(
+            self.url, listed, error_type=self._error_type, refusal="it cannot be listed"
+        )
+
+    def put(self, source: Path, name: str) -> None:
+        """Copy a file of this machine into the folder; a file of that name is replaced."""
+        final, temporary = self._names(name)
+
+        def copy() -> None:
+            self._system.makedirs(str(PurePosixPath(temporary).parent), exist_ok=True)
+            with source.open("rb") as stream, self._system.open(temporary, "wb") as target:
+                shutil.copyfileobj(stream, target, _CHUNK_BYTES)
+            arrived, size = self._system.info(temporary)["size"], source.stat().st_size
+            if arrived != size:
+                raise OSError(f"{arrived} of {size} bytes arrived")
+            if temporary != final:
+                self._remove_path(final)
+                self._system.mv(temporary, final)
+
+        with self._undone(temporary if temporary != final else None):
+            connections.retried(f"{self.url}/{name}", copy, error_type=self._error_type, refusal=_NOT_WRITTEN)
+
+    def put_folder(self, source: Path, last: str) -> None:
+        """Make this folder a copy of one of this machine, in place of what is there.
+
+        Args:
+            source: the folder of this machine.
+            last: the file without which the others mean nothing; in an object store it is written last.
+        """
+        files = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
+        files.sort(key=lambda path: str(path) == last)
+        if self._is_object_store:
+            self._remove_all()
+            for path in files:
+                self.put(source / path, str(path))
+            return
+        beside = RemoteFolder(f"{self.url}.temp{uuid.uuid4().hex}", self._error_type)
+        with beside._undone(beside._path, recursive=True):
+            for path in files:
+                beside.put(source / path, str(path))
+            connections.retried(
+                self.url, lambda: self._take(beside._path), error_type=self._error_type, refusal=_NOT_WRITTEN
+            )
+
+    def get(self, name: str, target: Path) -> None:
+        """Copy a file of the folder to this machine."""
+
+        def copy() -> None:
+            with self._system.open(f"{self._path}/{name}", "rb") as stream, target.open("wb") as file:
+                shutil.copyfileobj(stream, file, _CHUNK_BYTES)
+
+        connections.retried(f"{self.url}/{name}", copy, error_type=self._error_type)
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file of that name."""
+        return bool(
+            connections.retried(
+                self.url, lambda: self._system.exists(f"{self._path}/{name}"), error_type=self._error_type
+            )
+        )
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
+        connections.retried(
+            f"{self.url}/{name}",
+            lambda: self._remove_path(f"{self._path}/{name}"),
+            error_type=self._error_type,
+            refusal="it cannot be removed",
+        )
+
+    def _names(self, name: str) -> tuple[str, str]:
+        """Return the final path of a file, and that under which it is written."""
+        final = f"{self._path}/{name}"
+        if self._is_object_store:
+            return final, final
+        path = PurePosixPath(final)
+        return final, str(path.with_name(f".{path.name}.temp{uuid.uuid4().hex}"))
+
+    def _take(self, other: str) -> None:
+        """Have another folder become this one."""
+        if not self._system.exists(other):
+            return  # An earlier try has renamed it, and only its answer was lost.
+        old = f"{self._path}.temp{uuid.uuid4().hex}"
+        if self._system.exists(self._path):
+            self._system.mv(self._path, old)
+        self._system.mv(other, self._path)
+        self._remove_path(old)
+
+    def _remove_all(self) -> None:
+        connections.retried(
+            self.url, lambda: self._remove_path(self._path), error_type=self._error_type, refusal=_NOT_WRITTEN
+        )
+
+    def _remove_path(self, path: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            if self._system.exists(path):
+                self._system.rm(path, recursive=True)
+
+    @contextlib.contextmanager
+    def _undone(self, path: str | None, *, recursive: bool = False) -> Iterator[None]:
+        """Remove what was begun if it does not become whole, unless the place is gone for that, too."""
+        try:
+            yield
+        except errors.TrainingError:
+            if path is not None:
+                with contextlib.suppress(OSError, RuntimeError):
+                    self._system.rm(path, recursive=recursive)
+            raise
