@@ -111,8 +111,9 @@ def test_the_library_obeys_what_the_job_file_takes(chosen: Mapping[str, Any]) ->
     [
         ({"wide_optimizer": {"schedule": {"warmup_steps": 10}}}, "spec.training.wide_optimizer.schedule"),
         ({"export_dir": "model", "checkpoint": {"keep": 0}}, "spec.training.export_dir"),
+        ({"checkpoint": {"keep": 0, "mirror": "s3://b/c"}}, "spec.training.checkpoint.keep"),
     ],
-    ids=["schedule", "export"],
+    ids=["schedule", "export", "mirror"],
 )
 def test_what_every_trainer_would_refuse_is_refused_before_the_job_begins(
     section: Mapping[str, Any], place: str

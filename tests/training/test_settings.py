@@ -107,6 +107,8 @@ def test_every_key_can_be_set():
         ({"optimizer": "adam"}, "training.optimizer: expected a block"),
         ({"checkpoint": {"keep": -1}}, "training.checkpoint.keep: must be at least 0, got -1"),
         ({"checkpoint": {"keep": 0}, "export_dir": "x"}, "training: export_dir needs a checkpoint"),
+        ({"checkpoint": {"keep": 0, "mirror": "x"}}, "training: checkpoint.mirror needs checkpoints"),
+        ({"checkpoint": {"keep": 0, "restore_from": "x"}}, "training: checkpoint.restore_from needs a place"),
         ({"batch_size": "32"}, "training.batch_size: expected a whole number, got '32'"),
         ({"batch_size": True}, "expected a whole number, got True"),
         ({"batch_size": 1.5}, "expected a whole number"),

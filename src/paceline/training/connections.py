@@ -89,7 +89,7 @@ def retried(
     lose: Callable[[], None] = lambda: None,
     *,
     error_type: type[errors.TrainingError] = errors.InputError,
-    refusal: str = "there is no such file, or it may not be read",
+    refusal: str | None = None,
 ) -> Answer:
     """Run an action over a connection; if the connection is lost, repeat it after a while.
 
@@ -98,7 +98,7 @@ def retried(
         action: what to do.
         lose: called before the action is repeated.
         error_type: the kind of the error that is raised.
-        refusal: what is wrong if the place refuses the action.
+        refusal: what is wrong if the place refuses the action; None: the file cannot be read.
 
     Raises:
         error_type: the place refused the action, or the connection was lost every time.
@@ -108,10 +108,11 @@ def retried(
             return action()
         except _lost_errors() as error:
             cause = error.__cause__ or error
-            if isinstance(error, _FINAL) and not _is_lost(error.__cause__):
-                raise error_type.of(url, refusal) from error
-            if any(word in str(error) for word in _FINAL_OF_HDFS):
-                raise error_type.of(url, f"{refusal} ({_line(error)})") from error
+            is_final = isinstance(error, _FINAL) and not _is_lost(error.__cause__)
+            if is_final and refusal is None:
+                raise error_type.of(url, "there is no such file, or it may not be read") from error
+            if is_final or any(word in str(error) for word in _FINAL_OF_HDFS):
+                raise error_type.of(url, f"{refusal or 'it cannot be read'} ({_line(error)})") from error
             reason = f"{type(cause).__name__}: {_line(cause)}"
             if delay is None:
                 raise error_type.of(

@@ -56,7 +56,8 @@ class RemoteFolder:
         final, temporary = self._names(name)
 
         def copy() -> None:
-            self._system.makedirs(str(PurePosixPath(temporary).parent), exist_ok=True)
+            if not self._is_object_store:
+                self._system.makedirs(str(PurePosixPath(temporary).parent), exist_ok=True)
             with source.open("rb") as stream, self._system.open(temporary, "wb") as target:
                 shutil.copyfileobj(stream, target, _CHUNK_BYTES)
             arrived, size = self._system.info(temporary)["size"], source.stat().st_size

@@ -179,7 +179,10 @@ class Settings:
 
     def conflict(self) -> str | None:
         """Return what is wrong with the combination of values, or None."""
-        return conflicts.of_export(self.export_dir, self.checkpoint.keep)
+        saved = self.checkpoint
+        return conflicts.of_export(self.export_dir, saved.keep) or conflicts.of_copies(
+            saved.mirror, saved.restore_from, saved.keep
+        )
 
     def optimizer_of(self, part: Literal["deep", "wide"]) -> Optimizer:
         """Return the optimizer of a part of the model."""

@@ -20,3 +20,14 @@ def of_export(export_dir: str | None, checkpoints_kept: int) -> str | None:
     if export_dir is not None and not checkpoints_kept:
         return "export_dir needs a checkpoint, and checkpoint.keep is 0"
     return None
+
+
+def of_copies(mirror: str | None, restore_from: str | None, checkpoints_kept: int) -> str | None:
+    """Return why checkpoints cannot be copied or begun from, or None."""
+    if checkpoints_kept:
+        return None
+    if mirror is not None:
+        return "checkpoint.mirror needs checkpoints, and checkpoint.keep is 0"
+    if restore_from is not None:
+        return "checkpoint.restore_from needs a place for checkpoints, and checkpoint.keep is 0"
+    return None

@@ -273,7 +273,7 @@ class TrialRunner:
             checkpoint = {**(spec.training.get("checkpoint") or {}), "mirror": None}
             if spec.role(Role.EVALUATOR) is None:
                 # No run continues from a trial, and saving large tables takes longer than measuring them.
-                checkpoint["keep"] = 0
+                checkpoint |= {"keep": 0, "restore_from": None}
             values["checkpoint"] = {key: value for key, value in checkpoint.items() if value is not None}
             training = {key: value for key, value in values.items() if value is not None}
         return dataclasses.replace(

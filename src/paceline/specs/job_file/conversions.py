@@ -177,7 +177,7 @@ def contradictions(document: documents.Document, section: shapes.JobSection) -> 
     yield from _variables(document, section.spec)
     yield from _plans(document, section.spec)
     yield from _schedules(document, section.spec)
-    yield from _export(document, section.spec)
+    yield from _checkpoints(document, section.spec)
     yield from _consistency(document, section.spec)
 
 
@@ -357,12 +357,17 @@ def _schedules(document: documents.Document, spec: shapes.SpecSection) -> Found:
                 yield document.problem(("spec", "training", key, "schedule"), conflict, key=True)
 
 
-def _export(document: documents.Document, spec: shapes.SpecSection) -> Found:
+def _checkpoints(document: documents.Document, spec: shapes.SpecSection) -> Found:
     training = spec.training
-    if training is not None and training.checkpoint is not None and training.checkpoint.keep is not None:
-        conflict = conflicts.of_export(training.export_dir, training.checkpoint.keep)
-        if conflict is not None:
-            yield document.problem(("spec", "training", "export_dir"), conflict, key=True)
+    if training is None or training.checkpoint is None or training.checkpoint.keep is None:
+        return
+    saved, kept = training.checkpoint, training.checkpoint.keep
+    conflict = conflicts.of_export(training.export_dir, kept)
+    if conflict is not None:
+        yield document.problem(("spec", "training", "export_dir"), conflict, key=True)
+    conflict = conflicts.of_copies(saved.mirror, saved.restore_from, kept)
+    if conflict is not None:
+        yield document.problem(("spec", "training", "checkpoint", "keep"), conflict, key=True)
 
 
 def _consistency(document: documents.Document, spec: shapes.SpecSection) -> Found:
