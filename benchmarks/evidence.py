@@ -32,9 +32,10 @@ START = 1_700_000_000.0
 WHY_SECONDS, WHY_BYTES, BYTES_PER_HOUR = 3.0, 500e6, 10e6
 FINDING_SECONDS = 30.0
 #: Their links are wide enough for a fast machine: before its fault begins a job is healthy.
-BASES = (
-    Base(model="deepfm", size="small", seed=1, speed=4.0),
-    Base(model="wide-deep", size="middle", seed=1, speed=4.0),
+BASES = tuple(
+    Base(model=model, size=size, seed=seed, speed=4.0)
+    for seed in (1, 2)
+    for model, size in (("deepfm", "small"), ("wide-deep", "middle"))
 )
 
 
