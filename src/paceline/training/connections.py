@@ -108,10 +108,9 @@ def retried(
             return action()
         except _lost_errors() as error:
             cause = error.__cause__ or error
-            is_final = isinstance(error, _FINAL) and not _is_lost(error.__cause__)
-            if is_final and refusal is None:
-                raise error_type.of(url, "there is no such file, or it may not be read") from error
-            if is_final or any(word in str(error) for word in _FINAL_OF_HDFS):
+            if _is_final(error):
+                if isinstance(error, _FINAL) and refusal is None:
+                    raise error_type.of(url, "there is no such file, or it may not be read") from error
                 raise error_type.of(url, f"{refusal or 'it cannot be read'} ({_line(error)})") from error
             reason = f"{type(cause).__name__}: {_line(cause)}"
             if delay is None:
@@ -131,6 +130,18 @@ def _line(error: BaseException) -> str:
     return (str(error).strip().splitlines() or [""])[0]
 
 
+def _is_final(error: Exception) -> bool:
+    """Return whether it does not help to try again."""
+    if isinstance(error, _FINAL):
+        return not _is_lost(error.__cause__)
+    botocore = sys.modules.get("botocore.exceptions")
+    if botocore is not None and isinstance(
+        error, botocore.BotoCoreError
+    ):  # Others are credentials and the like.
+        return not isinstance(error, botocore.ConnectionError | botocore.HTTPClientError)
+    return any(word in str(error) for word in _FINAL_OF_HDFS)
+
+
 def _is_lost(cause: BaseException | None) -> bool:
     """Return whether a file seemed to be missing only because its server failed to answer."""
     status = getattr(cause, "status", 500)
@@ -139,10 +150,11 @@ def _is_lost(cause: BaseException | None) -> bool:
 
 def _lost_errors() -> tuple[type[Exception], ...]:
     """Return the errors that fsspec raises for a lost connection; those of a library only if it is in use."""
-    aiohttp, hdfs = sys.modules.get("aiohttp"), sys.modules.get("hdfs_native")
+    aiohttp, botocore = sys.modules.get("aiohttp"), sys.modules.get("botocore.exceptions")
     return (
         OSError,
         TimeoutError,
         *((aiohttp.ClientError,) if aiohttp else ()),
-        *((RuntimeError,) if hdfs else ()),
+        *((botocore.BotoCoreError,) if botocore else ()),
+        *((RuntimeError,) if "hdfs_native" in sys.modules else ()),
     )
