@@ -19,16 +19,18 @@ class S3Server:
 
     def __init__(self) -> None:
         self._moto = pytest.importorskip("moto.server")
-        self._server: Any = None
-        self._port = 0
-        self.start()
+        self._server = self._started(0)
         host, self._port = self._server.get_host_and_port()
         self.url = f"http://{host}:{self._port}"
 
+    def _started(self, port: int) -> Any:
+        server = self._moto.ThreadedMotoServer("127.0.0.1", port=port, verbose=False)
+        server.start()
+        return server
+
     def start(self) -> None:
-        """Answer, at the same place as before."""
-        self._server = self._moto.ThreadedMotoServer("127.0.0.1", port=self._port, verbose=False)
-        self._server.start()
+        """Answer again, at the same place as before."""
+        self._server = self._started(self._port)
 
     def stop(self) -> None:
         """Answer no more, until it is started again."""
@@ -38,8 +40,8 @@ class S3Server:
         """Call the interface by which the store is set up.
 
         Args:
-            path: ``reset`` removes all that it keeps; ``reset-auth`` has it look at keys, of which it knows none,
-                after as many requests as ``content`` says.
+            path: ``reset`` removes all that it keeps; after ``reset-auth`` and so many requests as ``content``
+                says it looks at keys, and it knows none.
             content: what is posted.
         """
         where, headers = f"{self.url}/moto-api/{path}", {"Content-Type": "text/plain"}
@@ -75,8 +77,6 @@ def s3_server() -> Iterator[S3Server]:
 def s3_store(bucket: str) -> Iterator[Any]:
     """Give the file system of a store with one empty bucket, for as long as the block lasts."""
     with s3_server():
-        import s3fs
-
-        system = s3fs.S3FileSystem()
+        system = pytest.importorskip("s3fs").S3FileSystem()
         system.mkdir(bucket)
         yield system
