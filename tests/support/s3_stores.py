@@ -40,8 +40,8 @@ class S3Server:
         """Call the interface by which the store is set up.
 
         Args:
-            path: ``reset`` removes all that it keeps; after ``reset-auth`` and so many requests as ``content``
-                says it looks at keys, and it knows none.
+            path: ``reset`` removes all that it keeps. After ``reset-auth`` and as many requests as
+                ``content`` says, the store looks at keys, of which it knows none.
             content: what is posted.
         """
         where, headers = f"{self.url}/moto-api/{path}", {"Content-Type": "text/plain"}
