@@ -38,11 +38,11 @@ class HostPlan:
         """Return the seat of one replica.
 
         Raises:
-            EngineError: the replica has no seat.
+            EngineError: the job has no such replica.
         """
         found = next((seat for seat in self.seats if seat.replica == replica), None)
         if found is None:
-            raise EngineError(f"{replica} has no seat")
+            raise EngineError(f"the job has no replica {replica}")
         return found
 
 

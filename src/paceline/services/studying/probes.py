@@ -215,7 +215,8 @@ class _Session:
         self._baselines = self._history(history)
         if len(self._baselines) < plans.LEAST_CUTS:
             raise Conflict(
-                f"{run.name} has made nothing that could be counted for long enough", "try again in a minute"
+                f"{run.name} has not made steps, or sent bytes, for long enough to measure its speed",
+                "try again in a minute",
             )
         self._scene = _scene(run, history, prober.jobs)
         parts, whole = scopes.parts(self._scene)

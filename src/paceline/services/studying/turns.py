@@ -88,8 +88,12 @@ def take_turns(
     """
     run = jobs.get(name)
     adjustments = resizings.between(before, after, until=0.0)
-    if adjustments is None or run.phase is not JobPhase.RUNNING:
-        raise Conflict(f"{name} cannot be changed so while it runs", f"paceline describe {name}")
+    if run.phase is not JobPhase.RUNNING:
+        raise Conflict(
+            f"{name} is {run.phase}, and only a running job can be changed", f"paceline get {name}"
+        )
+    if adjustments is None:
+        raise Conflict(f"this change needs a restart of {name}", f"paceline describe {name}")
     began_at = jobs.clock()
     times = times.suited_to(jobs.recording(name, since=began_at - probes.HISTORY_SECONDS))
     quiet = QuietWait(jobs, name, known_seconds=times.known, most_seconds=_MOST_WAITED_WINDOWS * times.window)

@@ -86,7 +86,7 @@ def _of_file(file: str, variables: str | None) -> Sequence[Alternative]:
 
     if variables is None:
         raise InvalidInput(
-            f"which variables does the model of {file} have?",
+            f"the variables of the model in {file} are not known",
             "--variables FILE; a training writes variables.json into its run's folder",
         )
     job, base = job_files.read(file)
