@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.model.explanations.causes import Evidence
+from paceline.model.instants import UnixSeconds
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.obstacles import Obstacle
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
@@ -33,7 +34,7 @@ class Room:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """The state of a job at one moment; times are Unix seconds.
+    """The state of a job at one moment.
 
     Attributes:
         engine: ``local`` or ``kubernetes``.
@@ -55,10 +56,10 @@ class Situation:
     engine: str
     phase: JobPhase
     message: str
-    submitted_at: float
-    started_at: float | None
-    finished_at: float | None
-    now: float
+    submitted_at: UnixSeconds
+    started_at: UnixSeconds | None
+    finished_at: UnixSeconds | None
+    now: UnixSeconds
     spec: JobSpec | None
     replicas: Sequence[ReplicaRow] = ()
     events: Sequence[JobEvent] = ()

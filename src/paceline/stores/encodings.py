@@ -8,6 +8,7 @@ field means that an older program wrote the value; the field gets its default. T
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import enum
 import functools
 import json
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 
 from paceline import errors
 from paceline.model import roles
+from paceline.model.instants import UnixSeconds
 
 T = TypeVar("T")
 E = TypeVar("E", bound=enum.Enum)
@@ -115,6 +117,8 @@ def _decoder(kind: Any) -> _Decoder:
         return lambda data, where: data
     if kind is roles.ReplicaId:
         return _named(roles.ReplicaId.parse, "a replica")
+    if kind == UnixSeconds:
+        return _named(_moment, "a time")
     origin, arguments = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         (inner,) = (argument for argument in arguments if argument is not types.NoneType)
@@ -134,6 +138,15 @@ def _decoder(kind: Any) -> _Decoder:
 
 def _optional(inner: _Decoder) -> _Decoder:
     return lambda data, where: None if data is None else inner(data, where)
+
+
+def _moment(data: Any) -> float:
+    """Return a moment in Unix seconds; documents have it in ISO 8601."""
+    if isinstance(data, str):
+        return datetime.datetime.fromisoformat(data).timestamp()
+    if isinstance(data, bool) or not isinstance(data, int | float):
+        raise ValueError
+    return data
 
 
 def _scalar(kinds: tuple[type, ...]) -> _Decoder:
@@ -184,7 +197,7 @@ def _mapping(key: _Decoder, inner: _Decoder) -> _Decoder:
 
 
 def _fields(kind: type) -> _Decoder:
-    hints = typing.get_type_hints(kind)
+    hints = typing.get_type_hints(kind, include_extras=True)
     names = {field.name for field in dataclasses.fields(kind)}
     required = {
         field.name

@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import enum
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +22,7 @@ from paceline.model.studies import trained_models
 
 if TYPE_CHECKING:
     from paceline.model.explanations.causes import Cause, Explanation
-    from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
-    from paceline.model.measures.probes import CutPart, Elasticity, Probe
+    from paceline.model.measures.probes import Cut, Elasticity, Probe
     from paceline.model.measures.snapshots import Snapshot
     from paceline.model.studies.experiments import Experiment
     from paceline.model.traces.traced_steps import Trace
@@ -57,28 +57,11 @@ def run_list(runs: Sequence[RunSummary], *, lost: Collection[str]) -> dict[str, 
 def run_summary(run: RunSummary, *, lost: bool) -> dict[str, Any]:
     """Return the entry of a job in a list."""
     return {
-        "name": run.name,
+        **plain(run),
         "phase": "lost" if lost else run.phase.value,
         "last_phase": run.phase.value,
-        "message": run.message,
-        "replicas": run.replicas,
-        "labels": dict(run.labels),
-        "model": run.model,
-        "detail": run.detail.value,
-        "engine": run.engine,
-        "namespace": run.namespace,
-        "directory": run.directory,
-        "submitted_at": instant(run.submitted_at),
-        "started_at": instant(run.started_at),
-        "finished_at": instant(run.finished_at),
         "duration_seconds": _duration(run),
-        "ttl_after_finished_seconds": run.ttl_after_finished_seconds,
     }
-
-
-def diagnosis_summary(value: DiagnosisSummary) -> dict[str, Any]:
-    """Return the state of a job as a few numbers."""
-    return {**plain(value), "at": instant(value.at)}
 
 
 def run_document(
@@ -128,13 +111,8 @@ def run_document(
 
 def event(value: JobEvent) -> dict[str, Any]:
     """Return the entry of an event."""
-    return {
-        "at": instant(value.at),
-        "kind": value.kind,
-        "replica": str(value.replica) if value.replica else None,
-        "attempt": value.attempt,
-        "message": value.message,
-    }
+    body: dict[str, Any] = plain(value)
+    return body
 
 
 def _duration(run: Run | RunSummary) -> float | None:
@@ -247,10 +225,6 @@ def _cause(cause: Cause, diffs: Diffs) -> dict[str, Any]:
     from paceline.diagnosing import catalogues
 
     body: dict[str, Any] = plain(cause)
-    for evidence in body["evidence"]:
-        evidence["at"] = instant(evidence["at"])
-        for source in evidence["sources"]:
-            source["since"], source["until"] = map(instant, (source["since"], source["until"]))
     return {
         "code": catalogues.topic(cause.name).code,
         **body,
@@ -284,33 +258,15 @@ def probe(value: Probe) -> dict[str, Any]:
     """Return the document of a probe: each part with its elasticity, and each cut."""
     from paceline.probing import sayings
 
-    cuts = [
-        {
-            **_part(cut.part),
-            "factor": cut.factor,
-            "since": instant(cut.since),
-            "until": instant(cut.until),
-            "rate": cut.rate,
-            "before": cut.before,
-            "after": cut.after,
-            "felt": None if cut.felt is None else list(cut.felt),
-            "at_limit": None if cut.at_limit is None else list(cut.at_limit),
-            "elasticity": cut.elasticity,
-        }
-        for cut in value.cuts
-    ]
-    body = {
-        "name": value.run,
-        "began_at": instant(value.began_at),
-        "ended_at": instant(value.ended_at),
-        "ended": value.ended,
-        "unit": str(value.unit),
-        "lost": value.lost,
-        "lost_share": value.share,
+    body: dict[str, Any] = plain(value)
+    body |= {
+        "name": body.pop("run"),
+        "lost_share": body.pop("share"),
         "conclusion": sayings.conclusion(value.elasticities),
         "parts": list(map(_elasticity, value.elasticities)),
-        "cuts": cuts,
+        "cuts": [{**_with_part(cut), "elasticity": cut.elasticity} for cut in value.cuts],
     }
+    del body["elasticities"]
     return document("Probe", body)
 
 
@@ -337,19 +293,15 @@ def autoscale_round(found: Round) -> dict[str, Any]:
 
 
 def _elasticity(found: Elasticity) -> dict[str, Any]:
-    return {
-        **_part(found.part),
-        "elasticity": found.value,
-        "low": found.low,
-        "high": found.high,
-        "cuts": found.cuts,
-        "at_limit": found.at_limit,
-        "verdict": str(found.verdict),
-    }
+    body = {**_with_part(found), "verdict": found.verdict.value}
+    body["elasticity"] = body.pop("value")
+    return body
 
 
-def _part(part: CutPart) -> dict[str, Any]:
-    return {"name": part.name, "knob": str(part.knob), "targets": list(part.targets)}
+def _with_part(of: Cut | Elasticity) -> dict[str, Any]:
+    """Return a cut or an elasticity with the fields of its part beside its own."""
+    body: dict[str, Any] = plain(of)
+    return {"name": of.part.name, **body.pop("part"), **body}
 
 
 def trace(
@@ -403,11 +355,17 @@ def _evaluation(value: Snapshot) -> dict[str, Any] | None:
     return {**{k: v for k, v in plain(evaluation).items() if k != "at"}, "at": instant(evaluation.at)}
 
 
+@functools.cache
+def _fields(kind: Any) -> tuple[tuple[str, bool], ...]:
+    """Return the fields of a dataclass, each with whether it is a moment (`UnixSeconds`)."""
+    return tuple((field.name, "UnixSeconds" in str(field.type)) for field in dataclasses.fields(kind))
+
+
 _SCALARS = frozenset({type(None), bool, int, float, str})
 
 
 def plain(value: Any) -> Any:
-    """Return a value of the model as mappings, lists and scalars."""
+    """Return a value of the model as mappings, lists and scalars; moments are ISO 8601."""
     if type(value) in _SCALARS:  # The common case: a list of jobs has thousands of scalars.
         return value
     if isinstance(value, ReplicaId):
@@ -415,7 +373,10 @@ def plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {
+            name: (instant if is_moment else plain)(getattr(value, name))
+            for name, is_moment in _fields(value.__class__)
+        }
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.model.explanations.findings import Severity
+from paceline.model.instants import UnixSeconds
 from paceline.model.roles import ReplicaId
 
 
@@ -19,7 +20,7 @@ class EvidenceSource:
         field: the field of these, such as ``cpu_cores``.
         replicas: the replicas that were measured; empty: all.
         count: the number of measurements.
-        since: the time of the first measurement (Unix seconds); None: the data has no time.
+        since: the time of the first measurement; None: the data has no time.
         until: the time of the last measurement.
     """
 
@@ -27,8 +28,8 @@ class EvidenceSource:
     field: str
     replicas: tuple[ReplicaId, ...] = ()
     count: int = 0
-    since: float | None = None
-    until: float | None = None
+    since: UnixSeconds | None = None
+    until: UnixSeconds | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +38,13 @@ class Evidence:
 
     Attributes:
         text: what was seen.
-        at: when it was seen last (Unix seconds); None: it is the present state.
+        at: when it was seen last; None: it is the present state.
         count: how often it was seen.
         sources: the data that its numbers were computed from.
     """
 
     text: str
-    at: float | None = None
+    at: UnixSeconds | None = None
     count: int = 1
     sources: tuple[EvidenceSource, ...] = ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from paceline.model.explanations.findings import Severity
+from paceline.model.instants import UnixSeconds
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,7 +13,7 @@ class DiagnosisSummary:
     """A job in one line of a list; values that were not measured are None.
 
     Attributes:
-        at: when it was diagnosed (Unix seconds).
+        at: when it was diagnosed.
         examples_per_second: examples of all trainers together.
         trend: the same for equal parts of the diagnosed time, the oldest first.
         progress: the share of the steps that is done, between 0 and 1.
@@ -26,7 +27,7 @@ class DiagnosisSummary:
         codes: the codes of all causes that are not over and of their effects, for searching.
     """
 
-    at: float
+    at: UnixSeconds
     examples_per_second: float | None = None
     trend: tuple[float | None, ...] = ()
     progress: float | None = None

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
+from paceline.model.instants import UnixSeconds
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """A change that was requested and allowed.
 
     Attributes:
-        at: when (Unix seconds).
+        at: when.
         who: the name of the caller.
         origin: the address that the request came from.
         action: the action, such as ``jobs.stop``.
@@ -21,7 +23,7 @@ class Audit:
         detail: what changed, such as the diff of a job file; empty: the action says everything.
     """
 
-    at: float
+    at: UnixSeconds
     who: str
     origin: str
     action: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import enum
 
+from paceline.model.instants import UnixSeconds
 from paceline.model.roles import ReplicaId
 
 
@@ -31,7 +32,7 @@ class Obstacle:
         message: the words of its source, such as the scheduler.
         replica: the replica concerned; None: the whole job.
         attempt: the attempt of the replica.
-        at: when it was seen last, in Unix seconds; None: now.
+        at: when it was seen last; None: now.
         count: how often it was seen.
     """
 
@@ -39,5 +40,5 @@ class Obstacle:
     message: str
     replica: ReplicaId | None = None
     attempt: int | None = None
-    at: float | None = None
+    at: UnixSeconds | None = None
     count: int = 1

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from paceline import errors
 from paceline.model import roles
 from paceline.model.explanations import diagnosis_summaries
+from paceline.model.instants import UnixSeconds
 from paceline.model.jobs import job_specs, statuses
 
 #: The values of a run's ``engine``.
@@ -74,7 +75,7 @@ class Run:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
-    """A run as a list of runs shows it; times are Unix seconds.
+    """A run as a list of runs shows it.
 
     Attributes:
         ttl_after_finished_seconds: how long it is kept after its end; None: until a user removes it.
@@ -90,9 +91,9 @@ class RunSummary:
     message: str
     engine: str
     directory: str
-    submitted_at: float
-    started_at: float | None
-    finished_at: float | None
+    submitted_at: UnixSeconds
+    started_at: UnixSeconds | None
+    finished_at: UnixSeconds | None
     ttl_after_finished_seconds: float | None
     replicas: str
     labels: Mapping[str, str]
@@ -131,7 +132,7 @@ class ReplicaRow:
 class JobEvent:
     """Something that happened to a run, for users and for the time line."""
 
-    at: float
+    at: UnixSeconds
     kind: str
     message: str
     replica: roles.ReplicaId | None = None
@@ -153,7 +154,7 @@ class RunRequest:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SpecChange:
-    """A run's change to another job file, from its last checkpoint; times are Unix seconds.
+    """A run's change to another job file, from its last checkpoint.
 
     Attributes:
         source: the new job file.
@@ -162,10 +163,10 @@ class SpecChange:
     """
 
     id: int
-    asked_at: float
+    asked_at: UnixSeconds
     source: str
     before: str
-    done_at: float | None = None
+    done_at: UnixSeconds | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ import dataclasses
 import enum
 import math
 
+from paceline.model.instants import UnixSeconds
 from paceline.model.jobs.adjustments import Knob
 
 #: The least elasticity that a user would notice: twice the share brings a fifth more.
@@ -92,7 +93,7 @@ MOST_NAMED = 3
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """A change of the share of a part for a few seconds; times are Unix seconds.
+    """A change of the share of a part for a few seconds.
 
     Attributes:
         factor: the share of its resources that the part had.
@@ -107,8 +108,8 @@ class Cut:
 
     part: CutPart
     factor: float
-    since: float
-    until: float
+    since: UnixSeconds
+    until: UnixSeconds
     rate: float
     before: float
     after: float
@@ -164,7 +165,7 @@ class Elasticity:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """A probe and its results so far; times are Unix seconds.
+    """A probe and its results so far.
 
     Attributes:
         run: the name of the run.
@@ -177,11 +178,11 @@ class Probe:
     """
 
     run: str
-    began_at: float
+    began_at: UnixSeconds
     unit: RateUnit
     cuts: tuple[Cut, ...] = ()
     elasticities: tuple[Elasticity, ...] = ()
-    ended_at: float | None = None
+    ended_at: UnixSeconds | None = None
     lost: float | None = None
     share: float | None = None
     ended: str | None = None

@@ -13,12 +13,10 @@ from typing import Any, TypeVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import SourceError
-from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
-from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, SpecChange
 from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
-from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe, RateUnit
+from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe
 from paceline.model.measures.samples import EvaluationReport
 from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import ReplicaId, Role
@@ -80,26 +78,7 @@ def run(document: Document, source: str) -> Run:
 
 def summary(document: Document) -> RunSummary:
     """Return the summary of a run in a list."""
-    return RunSummary(
-        name=document["name"],
-        phase=JobPhase(document["last_phase"]),
-        message=document["message"],
-        engine=document["engine"],
-        directory=document["directory"],
-        submitted_at=_known(document["submitted_at"]),
-        started_at=instant(document["started_at"]),
-        finished_at=instant(document["finished_at"]),
-        ttl_after_finished_seconds=document["ttl_after_finished_seconds"],
-        replicas=document["replicas"],
-        labels=dict(document["labels"]),
-        namespace=document["namespace"],
-        model=document["model"],
-        diagnosis=None if document["diagnosis"] is None else _diagnosis_summary(document["diagnosis"]),
-    )
-
-
-def _diagnosis_summary(document: Document) -> DiagnosisSummary:
-    return _value(DiagnosisSummary, {**document, "at": instant(document["at"])})
+    return _value(RunSummary, {**document, "phase": document["last_phase"]})
 
 
 def replica(document: Document) -> ReplicaRow:
@@ -126,61 +105,30 @@ def attempt(name: str) -> tuple[ReplicaId, int]:
 
 def event(document: Document) -> JobEvent:
     """Return an event."""
-    return JobEvent(
-        at=_known(document["at"]),
-        kind=document["kind"],
-        message=document["message"],
-        replica=None if document["replica"] is None else ReplicaId.parse(document["replica"]),
-        attempt=document["attempt"],
-    )
+    return _value(JobEvent, document)
 
 
 def spec_change(document: Document) -> SpecChange:
     """Return a requested change of a job."""
-    moments = {name: instant(document[name]) for name in ("asked_at", "done_at")}
-    return _value(SpecChange, {**document, **moments})
+    return _value(SpecChange, document)
 
 
 def probe(document: Document) -> Probe:
     """Return a probe."""
-    return Probe(
-        run=document["name"],
-        began_at=_known(document["began_at"]),
-        ended_at=instant(document["ended_at"]),
-        ended=document["ended"],
-        unit=RateUnit(document["unit"]),
-        lost=document["lost"],
-        share=document["lost_share"],
-        elasticities=tuple(
-            Elasticity(
-                part=_part(part),
-                value=float(part["elasticity"]),
-                low=float(part["low"]),
-                high=float(part["high"]),
-                cuts=int(part["cuts"]),
-                at_limit=bool(part["at_limit"]),
-            )
-            for part in document["parts"]
-        ),
-        cuts=tuple(
-            Cut(
-                part=_part(cut),
-                since=_known(cut["since"]),
-                until=_known(cut["until"]),
-                factor=float(cut["factor"]),
-                rate=float(cut["rate"]),
-                before=float(cut["before"]),
-                after=float(cut["after"]),
-                felt=None if cut["felt"] is None else tuple(map(str, cut["felt"])),
-                at_limit=None if cut["at_limit"] is None else tuple(map(str, cut["at_limit"])),
-            )
-            for cut in document["cuts"]
-        ),
-    )
+    parts = [{**_with_part(part), "value": part["elasticity"]} for part in document["parts"]]
+    body = {
+        **document,
+        "run": document["name"],
+        "share": document["lost_share"],
+        "elasticities": [_fields(Elasticity, part) for part in parts],
+        "cuts": [_fields(Cut, _with_part(cut)) for cut in document["cuts"]],
+    }
+    return _value(Probe, body)
 
 
-def _part(document: Document) -> CutPart:
-    return CutPart(Knob(document["knob"]), tuple(map(str, document["targets"])))
+def _with_part(document: Document) -> dict[str, Any]:
+    """Return the document of a cut or an elasticity with the fields of its part as a value of their own."""
+    return {**document, "part": _fields(CutPart, document)}
 
 
 def snapshot(document: Document, of: Run) -> Snapshot:

@@ -90,7 +90,7 @@ class Feed:
         snapshot = self._look_cache.snapshot(run, waits=True)
         look = self._look_cache.look(run)
         return Update(
-            diagnosis=json.dumps(documents.diagnosis_summary(diagnosis_summaries.of(snapshot, look))),
+            diagnosis=json.dumps(documents.plain(diagnosis_summaries.of(snapshot, look))),
             snapshot=json.dumps(documents.snapshot(snapshot, look)),
             events=tuple(self._events),
             is_over=run.phase.is_final,

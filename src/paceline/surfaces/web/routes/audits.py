@@ -33,4 +33,4 @@ def list_audits(
 def _shown(number: int, audit: Audit) -> dict[str, Any]:
     found = documents.plain(audit)
     del found["scope"]
-    return {"id": number, **found, "at": documents.instant(audit.at)}
+    return {"id": number, **found}

@@ -84,11 +84,7 @@ def made(asked: CallerRequest, name: str, source: str, wanted: str, *, dry_run: 
 def _item(asked: CallerRequest, each: Changed) -> dict[str, Any]:
     judgement = each.judgement
     return {
-        "id": each.change.id,
-        "asked_at": documents.instant(each.change.asked_at),
-        "done_at": documents.instant(each.change.done_at),
-        "before": each.change.before,
-        "source": each.change.source,
+        **documents.plain(each.change),
         "diff": asked.job_files.difference(each.change.before, each.change.source),
         "before_examples_per_second": each.before,
         "after_examples_per_second": each.after,

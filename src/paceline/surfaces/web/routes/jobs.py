@@ -88,7 +88,7 @@ def listed(asked: CallerRequest, asked_for: schemas.RunListQuery) -> dict[str, A
     except ValueError as error:
         raise InvalidInput(str(error)) from error
     page = asked.jobs.page(query)
-    items = [_item(run, lost=_is_lost(asked, run)) for run in page.runs]
+    items = [documents.run_summary(run, lost=_is_lost(asked, run)) for run in page.runs]
     after = None if page.after is None else str(page.after)
     return documents.document("RunList", {"items": items, "total": page.total, "after": after})
 
@@ -102,11 +102,6 @@ def _is_lost(asked: CallerRequest, run: RunSummary) -> bool:
         return not run.phase.is_final and asked.jobs.is_lost(run)
     except NotFound:  # It was deleted since the list was read.
         return False
-
-
-def _item(run: RunSummary, *, lost: bool) -> dict[str, Any]:
-    summary = None if run.diagnosis is None else documents.diagnosis_summary(run.diagnosis)
-    return {**documents.run_summary(run, lost=lost), "diagnosis": summary}
 
 
 @router.post("", operation_id="submitJob", response_model=schemas.Run, status_code=201)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from paceline.model.explanations.findings import Severity
-from paceline.model.jobs.statuses import JobPhase
+from paceline.scheduling import fits
+from paceline.services.observing import capacities
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
+from paceline.surfaces.web.schemas.derived import document, schema
 
 
 class Amounts(Schema):
@@ -34,17 +36,8 @@ class Node(Schema):
     taints: list[str]
 
 
-class Holding(Schema):
-    """What a job holds of a node; ``hosts`` are emulated ones. Null is what was not measured."""
-
-    job: str
-    phase: JobPhase
-    node: str
-    hosts: list[str]
-    replicas: dict[str, int]
-    asked: Amounts
-    used_cores: float | None
-    used_memory_bytes: float | None
+#: ``hosts`` are emulated ones.
+Holding = schema(capacities.NodeHolding, "Holding", asked=Amounts)
 
 
 class Waiting(Schema):
@@ -68,26 +61,10 @@ class Capacity(Document):
 
     kind: Literal["Capacity"] = "Capacity"
     nodes: list[Node]
-    holdings: list[Holding]
+    holdings: list[Holding]  # type: ignore[valid-type]
     waiting: list[Waiting]
     left_out: int
 
 
-class Blocker(Schema):
-    """A reason why something has no place, and the nodes that it is true of."""
-
-    reason: str
-    nodes: list[str]
-    what: str
-    missing: int
-
-
-class Fit(Document):
-    """Whether all of a job fits now; what ``paceline fit -o json`` prints."""
-
-    kind: Literal["Fit"] = "Fit"
-    name: str
-    fits: bool
-    most_workers: int | None
-    places: dict[str, str]
-    blockers: list[Blocker]
+#: What ``paceline fit -o json`` prints.
+Fit = document(fits.Fit, "Fit", name=str)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import Field
 
-from paceline.model.explanations.findings import Severity
-from paceline.surfaces.web.schemas.bases import Document, Schema
-from paceline.surfaces.web.schemas.measurements import FieldChange, Gain
-from paceline.surfaces.web.schemas.probes import ProbePart
+from paceline.model.explanations import findings
+from paceline.model.jobs import audits
+from paceline.model.measures import probes
+from paceline.model.measures.probes import PartVerdict
+from paceline.model.studies import proposals
+from paceline.modelling import forecasts
+from paceline.surfaces import explanations
+from paceline.surfaces.web.schemas.bases import Schema
+from paceline.surfaces.web.schemas.derived import document, listing, schema
+from paceline.surfaces.web.schemas.probes import PART
 
 #: The greatest length of one change; its value may be a command.
 MOST_CHARACTERS = 16_384
@@ -21,108 +27,22 @@ class JobFile(Schema):
     source: Annotated[str, Field(description="the job file", min_length=1, max_length=1 << 20)]
 
 
-class Position(Schema):
-    """A place in the job file; lines and columns count from 1."""
-
-    file: str
-    line: int
-    column: int
+FindingList = listing("FindingList", schema(findings.Finding), "What is legal in a job file, but wrong.")
+CodeList = listing("CodeList", schema(explanations.CodeEntry, "Code"), "All codes.")
+Proposal = schema(proposals.Proposal, diff=str | None)
+ProposalList = listing("ProposalList", Proposal, "What could be changed in a job, the likeliest gain first.")
 
 
-class Finding(Schema):
-    """What a lint rule found."""
-
-    code: str
-    severity: Severity
-    path: str
-    message: str
-    fix: str
-    position: Position | None
-
-
-class FindingList(Document):
-    """What is legal in a job file, but wrong."""
-
-    kind: Literal["FindingList"] = "FindingList"
-    items: list[Finding]
-
-
-class Code(Schema):
-    """What the code of a rule or of a cause is about; ``name`` is empty for a lint rule."""
-
-    code: str
-    title: str
-    severity: Severity
-    why: str
-    fix: str
-    name: str
-    risk: str
-
-
-class CodeList(Document):
-    """All codes."""
-
-    kind: Literal["CodeList"] = "CodeList"
-    items: list[Code]
-
-
-class Proposal(Schema):
-    """Changes of the job file that belong together."""
-
-    name: str
-    what: str
-    changes: list[FieldChange]
-    gain: Gain | None
-    basis: str
-    risk: str
-    diff: str | None
-
-
-class ProposalList(Document):
-    """What could be changed in a job, the likeliest gain first."""
-
-    kind: Literal["ProposalList"] = "ProposalList"
-    items: list[Proposal]
-
-
-class Speed(Schema):
-    """How fast a layout is, as the model sees it."""
-
-    steps_per_second: float
-    examples_per_second: float
-    uses: dict[str, float]
-    trainer_cores: float
-    server_cores: list[float]
-
-
-class ProbedPart(ProbePart):
-    """A part that was probed.
-
-    Attributes:
-        computed: its elasticity by the model, from all that was measured but the probe.
-    """
-
-    computed: float
-
-
-class Forecast(Document):
-    """What is to be expected of another layout; what ``paceline predict -o json`` prints.
-
-    Attributes:
-        probed: what the newest probe that holds has found, which is in the forecast.
-    """
-
-    kind: Literal["Forecast"] = "Forecast"
-    now: Speed
-    then: Speed
-    examples_per_second: float
-    times: float
-    low: float
-    high: float
-    cores_now: float | None
-    cores_then: float | None
-    untold: list[str]
-    probed: list[ProbedPart]
+ProbedPart = schema(
+    probes.Elasticity,
+    "ProbedPart",
+    omit={"part", "value"},
+    computed=float,
+    verdict=PartVerdict,
+    **PART,
+)
+#: What ``paceline predict -o json`` prints; ``probed`` is what the newest probe that holds has found.
+Forecast = document(forecasts.Forecast, "Forecast", probed=list[ProbedPart])  # type: ignore[valid-type]
 
 
 class Prediction(Schema):
@@ -134,26 +54,10 @@ class Prediction(Schema):
     ]
 
 
-class Audit(Schema):
-    """Who changed what, through this server."""
-
-    id: int
-    at: str
-    who: str
-    origin: str
-    action: str
-    job: str | None
-    namespace: str | None
-    detail: str
-
-
-class AuditList(Document):
-    """What was changed, the latest first.
-
-    Attributes:
-        before_id: what to ask for to get those before; null: there are none.
-    """
-
-    kind: Literal["AuditList"] = "AuditList"
-    items: list[Audit]
-    before_id: int | None
+#: ``before_id`` asks for those before; null: there are none.
+AuditList = listing(
+    "AuditList",
+    schema(audits.Audit, omit={"scope"}, id=int),
+    "What was changed through this server, the latest first.",
+    before_id=int | None,
+)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Literal
 
+from paceline.model.studies import experiments, tunings
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
-from paceline.surfaces.web.schemas.measurements import FieldChange
-from paceline.tuning.comparisons import VariantVerdict
+from paceline.surfaces.web.schemas.derived import document, schema
+from paceline.tuning import comparisons, summaries
 
 
 class Study(Schema):
@@ -31,95 +32,25 @@ class StudyList(Document):
     items: list[Study]
 
 
-class Outcome(Schema):
-    """What was measured of a run; speeds in stretches of time that follow each other."""
-
-    examples_per_second: list[float]
-    asked_cores: float | None
-    used_cores: float | None
-    failure: str
-
-
-class Variant(Schema):
-    """A job file with changes."""
-
-    name: str
-    changes: list[FieldChange]
-
-
-class Repeat(Schema):
-    """A run of a variant; ``cause`` is that of its being no faster, by its name."""
-
-    variant: str
-    number: int
-    run: str
-    outcome: Outcome
-    cause: str
+#: Without the losses: there are many of them, and the run has them, too.
+Outcome = schema(tunings.TrialOutcome, "Outcome", omit={"losses"})
+Repeat = schema(experiments.Repeat, outcome=Outcome)
+Experiment = document(
+    experiments.Experiment,
+    "Experiment",
+    done=list[Repeat],  # type: ignore[valid-type]
+    compared=list[schema(comparisons.Comparison)],  # type: ignore[misc]
+)
+#: ``changes`` are the names of what was changed.
+Trial = schema(
+    tunings.Trial,
+    omit={"source", "proposals", "since"},
+    changes=list[str],
+    outcome=Outcome | None,
+)
 
 
-class Comparison(Schema):
-    """A variant beside the baseline; of three numbers the first is the middle, then low and high."""
-
-    variant: str
-    runs: int
-    examples_per_second: tuple[float, float, float] | None
-    times: tuple[float, float, float] | None
-    effect: float | None
-    verdict: VariantVerdict
-    causes: list[str]
-
-
-class Experiment(Document):
-    """Variants of a job, compared."""
-
-    kind: Literal["Experiment"] = "Experiment"
-    name: str
-    source: str
-    base: str
-    variants: list[Variant]
-    baseline: str
-    repeats: int
-    seconds: float
-    done: list[Repeat]
-    facts: list[tuple[str, str]]
-    compared: list[Comparison]
-
-
-class Judgement(Schema):
-    """What a trial is worth against the best one before it."""
-
-    kept: bool
-    times: float
-    low: float
-    high: float
-    why: str
-
-
-class Trial(Schema):
-    """A job that was run to see how it does; ``changes`` are the names of what was changed."""
-
-    number: int
-    run: str
-    base: int | None
-    changes: list[str]
-    outcome: Outcome | None
-    judgement: Judgement | None
-
-
-class Result(Schema):
-    """What came out of a search so far; null is what was not measured."""
-
-    factor: float | None
-    factor_low: float | None
-    factor_high: float | None
-    pairs: int
-    examples_per_second_before: float | None
-    examples_per_second_after: float | None
-    auc_before: float | None
-    auc_after: float | None
-    auc_examples: int | None
-    trials: int
-    kept: int
+Result = schema(summaries.SearchSummary, "Result")
 
 
 class Tuning(Document):
@@ -133,5 +64,5 @@ class Tuning(Document):
     source: str
     best_source: str | None
     ended: str
-    trials: list[Trial]
-    result: Result
+    trials: list[Trial]  # type: ignore[valid-type]
+    result: Result  # type: ignore[valid-type]

@@ -7,11 +7,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from paceline.model.jobs.statuses import JobPhase
+from paceline.diagnosing import situations
+from paceline.model.explanations import causes
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import Role
 from paceline.services.observing.time_series import Gauge
 from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
+from paceline.surfaces.web.schemas.derived import document, schema
 
 _KEYS = ("replica", "attempt", "at", "interval_seconds")
 
@@ -147,103 +149,10 @@ class Snapshot(Document):
     roles: list[dict[str, Any]]
 
 
-class Situation(Document):
-    """Where a job stands; moments within are Unix seconds."""
-
-    kind: Literal["Situation"] = "Situation"
-    name: str
-    engine: str
-    phase: JobPhase
-    message: str
-    submitted_at: float
-    started_at: float | None
-    finished_at: float | None
-    now: float
-    spec: dict[str, Any] | None
-    replicas: list[dict[str, Any]]
-    events: list[dict[str, Any]]
-    is_suspended: bool
-    left_alone: str
-    unattended: list[dict[str, Any]]
-    room: dict[str, Any] | None
-    obstacles: list[dict[str, Any]]
-    output: list[dict[str, Any]]
-    has_checkpoint: bool | None
-    unknown: list[str]
-
-
-class Source(Schema):
-    """What a number was computed from."""
-
-    what: str
-    field: str
-    replicas: list[str]
-    count: int
-    since: Instant | None
-    until: Instant | None
-
-
-class Evidence(Schema):
-    """Something that was seen."""
-
-    text: str
-    at: Instant | None
-    count: int
-    sources: list[Source]
-
-
-class FieldChange(Schema):
-    """What a field of the job file should say; null: it is to be left out."""
-
-    path: list[str]
-    value: Any
-
-
-class Gain(Schema):
-    """How many times as many examples a second: computed, not measured."""
-
-    low: float
-    high: float
-
-
-class Cause(Schema):
-    """One reason; ``diff`` is of the job file."""
-
-    code: str
-    name: str
-    what: str
-    severity: str
-    subjects: list[str]
-    evidence: list[Evidence]
-    next_steps: list[str]
-    changes: list[FieldChange]
-    diff: str | None
-    risk: str
-    gain: Gain | None
-    effects: list[Cause]
-    is_past: bool
-
-
-class Outlook(Schema):
-    """How a job scales."""
-
-    binds: str
-    uses: list[tuple[str, float]]
-    knee_workers: float | None
-    options: list[dict[str, Any]]
-
-
-class Explanation(Document):
-    """Why a job is where it is, and why it is as fast as it is; what ``paceline why -o json`` prints.
-
-    Attributes:
-        thresholds: the numbers of rules that the site has set, by name.
-    """
-
-    kind: Literal["Explanation"] = "Explanation"
-    job: str
-    summary: str
-    causes: list[Cause]
-    unknown: list[str]
-    outlook: Outlook | None
-    thresholds: dict[str, float]
+#: Where a job stands; null is what cannot be looked at.
+Situation = document(situations.Situation, "Situation", spec=dict[str, Any] | None)
+FieldChange = schema(causes.FieldChange)
+Gain = schema(causes.Gain)
+Cause = schema(causes.Cause, code=str, diff=str | None)
+#: What ``paceline why -o json`` prints; the diff of each cause is of the job file.
+Explanation = document(causes.Explanation, "Explanation", causes=list[Cause])  # type: ignore[valid-type]

@@ -7,7 +7,8 @@ from typing import Literal
 from paceline.model.jobs.runs import Detail
 from paceline.model.jobs.statuses import JobPhase
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
-from paceline.tuning.memories import Measure
+from paceline.surfaces.web.schemas.derived import schema
+from paceline.tuning import memories
 
 
 class Model(Schema):
@@ -32,19 +33,7 @@ class ModelList(Document):
     items: list[Model]
 
 
-class Regression(Schema):
-    """Something in which a run was worse than those before it with the same settings.
-
-    Attributes:
-        times: its value over the median of theirs; it lies between ``low`` and ``high`` with 90 %.
-        before: their names, the newest first.
-    """
-
-    measure: Measure
-    times: float
-    low: float
-    high: float
-    before: list[str]
+Regression = schema(memories.Regression, omit={"run"})
 
 
 class TrainedRun(Schema):
@@ -59,7 +48,7 @@ class TrainedRun(Schema):
     auc: float | None
     log_loss: float | None
     code: str | None
-    regressions: list[Regression]
+    regressions: list[Regression]  # type: ignore[valid-type]
 
 
 class Trend(Document):

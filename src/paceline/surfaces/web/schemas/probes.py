@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures import probes
+from paceline.model.measures.probes import PartVerdict
+from paceline.surfaces.web.schemas.bases import Document, Schema
+from paceline.surfaces.web.schemas.derived import document, listing, schema
 
 
 class ProbeWanted(Schema):
@@ -26,74 +30,18 @@ class ProbeBegun(Document):
     seconds: float
 
 
-class ProbeCut(Schema):
-    """A part that had another share for a while.
-
-    Attributes:
-        factor: of what it had.
-        rate: what the job did in that time, a second.
-        before, after: what it did before and after it.
-        felt: the targets that were held back by it; null: that cannot be seen.
-        at_limit: the targets that used all that they have before it and after it; null: that cannot be seen.
-    """
-
-    name: str
-    knob: str
-    targets: list[str]
-    factor: float
-    since: Instant
-    until: Instant
-    rate: float
-    before: float
-    after: float
-    felt: list[str] | None
-    at_limit: list[str] | None
-    elasticity: float
-
-
-class ProbePart(Schema):
-    """A part that was cut, and what that says of it.
-
-    Attributes:
-        elasticity: of the rate to what the part has: 1 where it alone decides, 0 where it decides nothing.
-        low, high: between which it lies, with 95 %.
-        at_limit: whether it uses all that it has; else more brings nothing, whatever less of it costs.
-    """
-
-    name: str
-    knob: str
-    targets: list[str]
-    elasticity: float
-    low: float
-    high: float
-    cuts: int
-    at_limit: bool
-    verdict: Literal["binds", "rests", "unclear"]
-
-
-class Probe(Document):
-    """What ``paceline probe -o json`` prints.
-
-    Attributes:
-        ended: why; null: it goes on, or was killed.
-        lost: of the unit, that the job would have done without it.
-    """
-
-    kind: Literal["Probe"] = "Probe"
-    name: str
-    began_at: Instant
-    ended_at: Instant | None
-    ended: str | None
-    unit: Literal["examples", "steps", "bytes"]
-    lost: float | None
-    lost_share: float | None
-    conclusion: str
-    parts: list[ProbePart]
-    cuts: list[ProbeCut]
-
-
-class ProbeList(Document):
-    """The probes of a job, the oldest first."""
-
-    kind: Literal["ProbeList"] = "ProbeList"
-    items: list[Probe]
+#: The fields of a part stand beside those of what was found of it.
+PART: dict[str, Any] = {"name": str, "knob": Knob, "targets": list[str], "elasticity": float}
+ProbePart = schema(probes.Elasticity, "ProbePart", omit={"part", "value"}, verdict=PartVerdict, **PART)
+#: What ``paceline probe -o json`` prints; ``lost`` is what the job would have done without it, in the unit.
+Probe = document(
+    probes.Probe,
+    "Probe",
+    omit={"run", "share", "elasticities"},
+    name=str,
+    lost_share=float | None,
+    conclusion=str,
+    parts=list[ProbePart],  # type: ignore[valid-type]
+    cuts=list[schema(probes.Cut, "ProbeCut", omit={"part"}, **PART)],  # type: ignore[misc]
+)
+ProbeList = listing("ProbeList", Probe, "The probes of a job, the oldest first.")

@@ -6,67 +6,23 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from paceline.model.explanations import diagnosis_summaries
 from paceline.model.explanations.findings import Severity
+from paceline.model.jobs import runs
 from paceline.model.jobs.run_queries import MOST_RUNS, Order
 from paceline.model.jobs.runs import Detail
 from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
 from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, Instant, Schema
+from paceline.surfaces.web.schemas.derived import listing, schema
 
 Phase = JobPhase | Literal["lost"]
 
 
-class DiagnosisSummary(Schema):
-    """How a job did when the server looked last; null is what was not measured."""
-
-    at: Instant
-    examples_per_second: float | None
-    trend: list[float | None]
-    progress: float | None
-    eta_seconds: float | None
-    imbalance: float | None
-    used_cores: float | None
-    auc: float | None
-    log_loss: float | None
-    code: str | None
-    severity: Severity | None
-    finding: str | None
-    codes: list[str]
-
-
-class RunSummary(Schema):
-    """A job in a list; ``last_phase`` is the phase that a lost job had when a supervisor last watched it."""
-
-    name: str
-    phase: Phase
-    last_phase: JobPhase
-    message: str
-    replicas: str
-    labels: dict[str, str]
-    model: str
-    detail: Detail
-    engine: str
-    namespace: str | None
-    directory: str
-    submitted_at: Instant
-    started_at: Instant | None
-    finished_at: Instant | None
-    duration_seconds: float | None
-    ttl_after_finished_seconds: float | None
-    diagnosis: DiagnosisSummary | None
-
-
-class RunList(Document):
-    """A page of jobs.
-
-    Attributes:
-        total: how many all pages have together.
-        after: what to ask for as ``after`` to get the next page; null: there is none.
-    """
-
-    kind: Literal["RunList"] = "RunList"
-    items: list[RunSummary]
-    total: int
-    after: str | None
+DiagnosisSummary = schema(diagnosis_summaries.DiagnosisSummary)
+#: ``last_phase`` is the phase that a lost job had when a supervisor last watched it.
+RunSummary = schema(runs.RunSummary, phase=Phase, last_phase=JobPhase, duration_seconds=float | None)
+#: ``total`` is how many all pages have together; ``after`` asks for the next page, null: there is none.
+RunList = listing("RunList", RunSummary, "A page of jobs.", total=int, after=str | None)
 
 
 class Replica(Schema):
@@ -84,16 +40,6 @@ class Replica(Schema):
     cores: list[int]
     memory_limit_bytes: int | None
     exit: ExitReason | None
-
-
-class Event(Schema):
-    """Something that happened to a job."""
-
-    at: Instant
-    kind: str
-    replica: str | None
-    attempt: int | None
-    message: str
 
 
 class Run(Document):
@@ -119,17 +65,8 @@ class Run(Document):
     spec: dict[str, Any]
 
 
-class NumberedEvent(Event):
-    """An event with its number, which only grows."""
-
-    id: int
-
-
-class EventList(Document):
-    """What happened to a job."""
-
-    kind: Literal["EventList"] = "EventList"
-    items: list[NumberedEvent]
+#: The numbers of events only grow.
+EventList = listing("EventList", schema(runs.JobEvent, "Event", id=int), "What happened to a job.")
 
 
 class RunListQuery(Schema):
@@ -227,31 +164,16 @@ class Gained(Schema):
     verdict: str
 
 
-class Changed(Schema):
-    """A change of a job.
-
-    Attributes:
-        done_at: null: the job has not ended yet to begin anew.
-        before, source: the job file before the change, and the job file after it; ``diff`` is between them.
-        before_examples_per_second: null: not measured; so is ``gained``.
-    """
-
-    id: int
-    asked_at: Instant
-    done_at: Instant | None
-    before: str
-    source: str
-    diff: str
-    before_examples_per_second: float | None
-    after_examples_per_second: float | None
-    gained: Gained | None
-
-
-class ChangedList(Document):
-    """The changes of a job, the oldest first."""
-
-    kind: Literal["ChangeList"] = "ChangeList"
-    items: list[Changed]
+#: ``diff`` is between the job files; a speed that was not measured is null, and so is ``gained`` then.
+Changed = schema(
+    runs.SpecChange,
+    "Changed",
+    diff=str,
+    before_examples_per_second=float | None,
+    after_examples_per_second=float | None,
+    gained=Gained | None,
+)
+ChangedList = listing("ChangeList", Changed, "The changes of a job, the oldest first.")
 
 
 class ChangeAsked(Document):
