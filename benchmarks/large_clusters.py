@@ -155,9 +155,9 @@ def _looked_at(port: int) -> float:
 
 
 def _verbs(name: str) -> Row:
-    """Return how long commands take, their start included."""
+    """Return how long commands take, their start included; without `top`: hollow nodes run no agents."""
     where = ("--engine", "kubernetes", "-n", clusters.NAMESPACE)
-    commands = {"list": ("list",), "top": ("top", name, "--once"), "why": ("why", name)}
+    commands = {"list": ("list",), "describe": ("describe", name), "why": ("why", name)}
     return {
         f"paceline {verb}": _seconds(functools.partial(_run, *command, *where))
         for verb, command in commands.items()
@@ -166,7 +166,7 @@ def _verbs(name: str) -> Row:
 
 def _run(*arguments: str) -> None:
     command = [*operator_processes.PACELINE, *arguments]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, timeout=_STARTED_SECONDS)
+    subprocess.run(command, check=True, capture_output=True, timeout=_STARTED_SECONDS)
 
 
 def _pages(name: str) -> Row:
