@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
 
 from paceline.training import connections, errors
@@ -47,9 +47,7 @@ class RemoteFolder:
             except FileNotFoundError:
                 return []
 
-        return connections.retried(
-            self.url, listed, error_type=self._error_type, refusal="it cannot be listed"
-        )
+        return self._retried(listed, refusal="it cannot be listed")
 
     def put(self, source: Path, name: str) -> None:
         """Copy a file of this machine into the folder; a file of that name is replaced."""
@@ -68,7 +66,7 @@ class RemoteFolder:
                 self._system.mv(temporary, final)
 
         with self._undone(temporary if temporary != final else None):
-            connections.retried(f"{self.url}/{name}", copy, error_type=self._error_type, refusal=_NOT_WRITTEN)
+            self._retried(copy, name, refusal=_NOT_WRITTEN)
 
     def put_folder(self, source: Path, last: str) -> None:
         """Make this folder a copy of one of this machine, in place of what is there.
@@ -80,7 +78,7 @@ class RemoteFolder:
         files = sorted(path.relative_to(source) for path in source.rglob("*") if path.is_file())
         files.sort(key=lambda path: str(path) == last)
         if self._is_object_store:
-            self._remove_all()
+            self._retried(lambda: self._remove_path(self._path), refusal=_NOT_WRITTEN)
             for path in files:
                 self.put(source / path, str(path))
             return
@@ -88,9 +86,7 @@ class RemoteFolder:
         with beside._undone(beside._path, recursive=True):
             for path in files:
                 beside.put(source / path, str(path))
-            connections.retried(
-                self.url, lambda: self._take(beside._path), error_type=self._error_type, refusal=_NOT_WRITTEN
-            )
+            self._retried(lambda: self._take(beside._path), refusal=_NOT_WRITTEN)
 
     def get(self, name: str, target: Path) -> None:
         """Copy a file of the folder to this machine."""
@@ -99,24 +95,23 @@ class RemoteFolder:
             with self._system.open(f"{self._path}/{name}", "rb") as stream, target.open("wb") as file:
                 shutil.copyfileobj(stream, file, _CHUNK_BYTES)
 
-        connections.retried(f"{self.url}/{name}", copy, error_type=self._error_type)
+        self._retried(copy, name)
 
     def has(self, name: str) -> bool:
         """Return whether there is a file of that name."""
-        return bool(
-            connections.retried(
-                self.url, lambda: self._system.exists(f"{self._path}/{name}"), error_type=self._error_type
-            )
-        )
+        return self._retried(lambda: bool(self._system.exists(f"{self._path}/{name}")))
 
     def remove(self, name: str) -> None:
         """Remove a file, if it is there."""
-        connections.retried(
-            f"{self.url}/{name}",
-            lambda: self._remove_path(f"{self._path}/{name}"),
-            error_type=self._error_type,
-            refusal="it cannot be removed",
-        )
+        path = f"{self._path}/{name}"
+        self._retried(lambda: self._remove_path(path), name, refusal="it cannot be removed")
+
+    def _retried(
+        self, action: Callable[[], connections.Answer], name: str = "", *, refusal: str | None = None
+    ) -> connections.Answer:
+        """Run an action on the folder, or on a file of it, as `connections.retried` does."""
+        url = f"{self.url}/{name}" if name else self.url
+        return connections.retried(url, action, error_type=self._error_type, refusal=refusal)
 
     def _names(self, name: str) -> tuple[str, str]:
         """Return the final path of a file, and that under which it is written."""
@@ -135,11 +130,6 @@ class RemoteFolder:
             self._system.mv(self._path, old)
         self._system.mv(other, self._path)
         self._remove_path(old)
-
-    def _remove_all(self) -> None:
-        connections.retried(
-            self.url, lambda: self._remove_path(self._path), error_type=self._error_type, refusal=_NOT_WRITTEN
-        )
 
     def _remove_path(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
