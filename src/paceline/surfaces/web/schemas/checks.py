@@ -8,14 +8,12 @@ from pydantic import Field
 
 from paceline.model.explanations import findings
 from paceline.model.jobs import audits
-from paceline.model.measures import probes
-from paceline.model.measures.probes import PartVerdict
 from paceline.model.studies import proposals
 from paceline.modelling import forecasts
 from paceline.surfaces import explanations
 from paceline.surfaces.web.schemas.bases import Schema
 from paceline.surfaces.web.schemas.derived import document, listing, schema
-from paceline.surfaces.web.schemas.probes import PART
+from paceline.surfaces.web.schemas.probes import part
 
 #: The greatest length of one change; its value may be a command.
 MOST_CHARACTERS = 16_384
@@ -33,14 +31,8 @@ Proposal = schema(proposals.Proposal, diff=str | None)
 ProposalList = listing("ProposalList", Proposal, "What could be changed in a job, the likeliest gain first.")
 
 
-ProbedPart = schema(
-    probes.Elasticity,
-    "ProbedPart",
-    omit={"part", "value"},
-    computed=float,
-    verdict=PartVerdict,
-    **PART,
-)
+#: ``computed`` is its elasticity by the model, from all that was measured but the probe.
+ProbedPart = part("ProbedPart", computed=float)
 #: What ``paceline predict -o json`` prints; ``probed`` is what the newest probe that holds has found.
 Forecast = document(forecasts.Forecast, "Forecast", probed=list[ProbedPart])  # type: ignore[valid-type]
 

@@ -31,8 +31,15 @@ class ProbeBegun(Document):
 
 
 #: The fields of a part stand beside those of what was found of it.
-PART: dict[str, Any] = {"name": str, "knob": Knob, "targets": list[str], "elasticity": float}
-ProbePart = schema(probes.Elasticity, "ProbePart", omit={"part", "value"}, verdict=PartVerdict, **PART)
+_PART: dict[str, Any] = {"name": str, "knob": Knob, "targets": list[str], "elasticity": float}
+
+
+def part(word: str, **more: Any) -> type[Schema]:
+    """Return the schema of a part that was probed, with what that says of it."""
+    return schema(probes.Elasticity, word, omit={"part", "value"}, verdict=PartVerdict, **_PART, **more)
+
+
+ProbePart = part("ProbePart")
 #: What ``paceline probe -o json`` prints; ``lost`` is what the job would have done without it, in the unit.
 Probe = document(
     probes.Probe,
@@ -42,6 +49,6 @@ Probe = document(
     lost_share=float | None,
     conclusion=str,
     parts=list[ProbePart],  # type: ignore[valid-type]
-    cuts=list[schema(probes.Cut, "ProbeCut", omit={"part"}, **PART)],  # type: ignore[misc]
+    cuts=list[schema(probes.Cut, "ProbeCut", omit={"part"}, **_PART)],  # type: ignore[misc]
 )
 ProbeList = listing("ProbeList", Probe, "The probes of a job, the oldest first.")
