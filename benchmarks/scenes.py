@@ -28,7 +28,7 @@ from paceline.examples.clicks import generate
 from paceline.model.explanations.causes import FieldChange
 from paceline.model.measures.recordings import Recording
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
 from paceline.services.observing import recordings
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner

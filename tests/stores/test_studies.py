@@ -10,7 +10,8 @@ from paceline.errors import Conflict, NotFound
 from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Goal, Judgement, Loss, Objective, Trial, TrialOutcome, Tuning
+from paceline.model.studies.studies import Loss, TrialOutcome
+from paceline.model.studies.tunings import Goal, Judgement, Objective, Trial, Tuning
 
 PROPOSAL = Proposal(
     name="layout",

@@ -7,16 +7,8 @@ import math
 from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import (
-    Judgement,
-    Loss,
-    Objective,
-    Quality,
-    Trial,
-    TrialOutcome,
-    TrialPair,
-    Tuning,
-)
+from paceline.model.studies.studies import Loss, TrialOutcome, TrialPair
+from paceline.model.studies.tunings import Judgement, Objective, Quality, Trial, Tuning
 
 SOURCE = "spec:\n  training:\n    optimizer: {name: adam}\n    batch_size: 512\n"
 TUNED = SOURCE.replace("adam", "lazy-adam")

@@ -137,7 +137,7 @@ def test_a_job_that_has_just_ended_is_shown_whole(stage: Stage, paceline: Paceli
     # The operator has not told its store yet.
     shown = paceline("top", "clicks", "--store", stage.store)
     assert shown.stdout.startswith("clicks  succeeded"), shown.stderr
-    assert "means over the whole run" in shown.stdout
+    assert "means over training" in shown.stdout
 
 
 def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
@@ -163,7 +163,7 @@ def test_what_an_operator_has_kept_is_shown_when_the_job_is_gone(
     named = ("--store", stage.store)
     shown = paceline("top", "clicks", *named)
     assert shown.stdout.startswith("clicks  succeeded"), shown.stderr
-    assert "means over the whole run" in shown.stdout
+    assert "means over training" in shown.stdout
     assert paceline("logs", "clicks", *named).stdout == "worker-0 | begun\nworker-0 | done\n"
     page = tmp_path / "page.html"
     report = paceline("report", "clicks", "-o", str(page), "--json", "-", *named)

@@ -13,7 +13,7 @@ import paceline
 from paceline.model.explanations.causes import Cause, Evidence, Explanation, FieldChange, Gain
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
 from paceline.services.local import state_dirs
 from paceline.surfaces import api, notebooks
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from paceline.model.studies.tunings import Objective, Trial, TrialOutcome, Tuning
+from paceline.model.studies.studies import TrialOutcome
+from paceline.model.studies.tunings import Objective, Trial, Tuning
 from paceline.services.studying.trials import TrialActivity
 from paceline.surfaces.cli import alerts, searching, sessions
 from paceline.surfaces.cli.searching import Display

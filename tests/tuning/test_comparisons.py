@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.studies.experiments import Experiment, Repeat, Variant, combined
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
 from paceline.tuning.comparisons import VariantVerdict, compared
 
 

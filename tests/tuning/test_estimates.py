@@ -6,15 +6,8 @@ import dataclasses
 
 import pytest
 
-from paceline.model.studies.tunings import (
-    Judgement,
-    Objective,
-    Quality,
-    Trial,
-    TrialOutcome,
-    TrialPair,
-    Tuning,
-)
+from paceline.model.studies.studies import TrialOutcome, TrialPair
+from paceline.model.studies.tunings import Judgement, Objective, Quality, Trial, Tuning
 from paceline.tuning import estimates
 from paceline.tuning.estimates import RunCount
 

@@ -7,7 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.studies.tunings import Goal, Loss, Objective, TrialOutcome
+from paceline.model.studies.studies import Loss, TrialOutcome
+from paceline.model.studies.tunings import Goal, Objective
 from paceline.tuning.judgements import in_turns, judge
 
 FASTEST = Objective()

@@ -7,15 +7,8 @@ import dataclasses
 import pytest
 from support.searches import ENDED, SHORT, TUNED, outcome
 
-from paceline.model.studies.tunings import (
-    Judgement,
-    Objective,
-    Quality,
-    Trial,
-    TrialOutcome,
-    TrialPair,
-    Tuning,
-)
+from paceline.model.studies.studies import TrialOutcome, TrialPair
+from paceline.model.studies.tunings import Judgement, Objective, Quality, Trial, Tuning
 from paceline.tuning import proofs
 
 #: A third trial that is kept, on top of the first one that is.

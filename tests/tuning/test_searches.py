@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Judgement, Objective, Trial, TrialOutcome, Tuning
+from paceline.model.studies.studies import TrialOutcome
+from paceline.model.studies.tunings import Judgement, Objective, Trial, Tuning
 from paceline.tuning import searches
 
 LEAST = 1.1

@@ -8,7 +8,7 @@ import pytest
 from support import searches
 from support.searches import ENDED
 
-from paceline.model.studies.tunings import TrialPair
+from paceline.model.studies.studies import TrialPair
 from paceline.tuning import summaries
 
 

@@ -87,7 +87,8 @@ class Case:
         )
         window = Interval(since=recording.at - window_seconds, until=recording.at)
         if recording.run.phase.is_final:
-            window = training_interval(recording) or Interval(since=recording.at, until=recording.at)
+            trained = training_interval(recording.steps, recording.samples)
+            window = trained or Interval(since=recording.at, until=recording.at)
         resized_at = max((each.at for each in recording.events if each.kind == RESIZED), default=-math.inf)
         if window.since < resized_at <= window.until - least_seconds:
             window = Interval(since=resized_at, until=window.until)

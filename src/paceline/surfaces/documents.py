@@ -169,50 +169,57 @@ def snapshot(value: Snapshot, look: DiagnosisRun | None = None) -> dict[str, Any
         value: the state of the job.
         look: its diagnosis; None if the job was not diagnosed: then ``unknown`` is null, not empty.
     """
-    return document(
-        "Snapshot",
-        {
-            "name": value.run.name,
-            "phase": "lost" if value.lost else value.run.phase.value,
-            "at": instant(value.at),
-            "whole_run": value.whole_run,
-            "elapsed_seconds": value.elapsed_seconds,
-            "step": value.step,
-            "total_steps": value.total_steps,
-            "progress": value.progress,
-            "eta_seconds": value.eta_seconds,
-            "steps_per_second": value.steps_per_second,
-            "examples_per_second": value.examples_per_second,
-            "loss": value.loss,
-            "evaluation": _evaluation(value),
-            "finding": None if look is None else _finding(look),
-            "unknown": None if look is None else list(look.explanation.unknown),
-            "split": None if look is None else _split(look),
-            "roles": [
-                {
-                    "role": role.role.value,
-                    "cpu_cores": role.cpu_cores,
-                    "memory_bytes": role.memory_bytes,
-                    "received_bytes_per_second": role.received_bytes_per_second,
-                    "sent_bytes_per_second": role.sent_bytes_per_second,
-                    "imbalances": [plain(imbalance) for imbalance in role.imbalances],
-                    "replicas": [
-                        {
-                            **replica_row(replica.row),
-                            **{
-                                field.name: getattr(replica, field.name)
-                                for field in dataclasses.fields(replica)
-                                if field.name not in _ROW_FIELDS
-                            },
-                            "measured_at": instant(replica.measured_at),
-                        }
-                        for replica in role.replicas
-                    ],
-                }
-                for role in value.roles
-            ],
-        },
-    )
+    found = {
+        "finding": None if look is None else _finding(look),
+        "unknown": None if look is None else list(look.explanation.unknown),
+        "split": None if look is None else _split(look),
+    }
+    return document("Snapshot", {**performance(value), **found})
+
+
+def performance(value: Snapshot) -> dict[str, Any]:
+    """Return how a job does, or did over its whole run, as a part of a document."""
+    return {
+        "name": value.run.name,
+        "phase": "lost" if value.lost else value.run.phase.value,
+        "at": instant(value.at),
+        "whole_run": value.whole_run,
+        "interval": plain(value.interval),
+        "elapsed_seconds": value.elapsed_seconds,
+        "step": value.step,
+        "total_steps": value.total_steps,
+        "progress": value.progress,
+        "eta_seconds": value.eta_seconds,
+        "steps_per_second": value.steps_per_second,
+        "examples": value.examples,
+        "examples_per_second": value.examples_per_second,
+        "input_wait_share": value.input_wait_share,
+        "loss": value.loss,
+        "evaluation": _evaluation(value),
+        "roles": [
+            {
+                "role": role.role.value,
+                "cpu_cores": role.cpu_cores,
+                "memory_bytes": role.memory_bytes,
+                "received_bytes_per_second": role.received_bytes_per_second,
+                "sent_bytes_per_second": role.sent_bytes_per_second,
+                "imbalances": [plain(imbalance) for imbalance in role.imbalances],
+                "replicas": [
+                    {
+                        **replica_row(replica.row),
+                        **{
+                            field.name: getattr(replica, field.name)
+                            for field in dataclasses.fields(replica)
+                            if field.name not in _ROW_FIELDS
+                        },
+                        "measured_at": instant(replica.measured_at),
+                    }
+                    for replica in role.replicas
+                ],
+            }
+            for role in value.roles
+        ],
+    }
 
 
 def explanation(found: Explanation, diffs: Diffs) -> dict[str, Any]:

@@ -9,7 +9,8 @@ import statistics
 from collections.abc import Iterator
 
 from paceline.model.studies.experiments import Experiment
-from paceline.model.studies.tunings import Objective, TrialPair
+from paceline.model.studies.studies import TrialPair
+from paceline.model.studies.tunings import Objective
 from paceline.tuning import judgements
 
 #: Variants within this factor of each other count as equal: less is not worth a change of the job.

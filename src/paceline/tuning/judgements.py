@@ -7,7 +7,8 @@ import statistics
 from collections.abc import Sequence
 
 from paceline.model.deviations import NORMAL_90, students_t
-from paceline.model.studies.tunings import Judgement, Loss, Objective, TrialOutcome, TrialPair
+from paceline.model.studies.studies import Loss, TrialOutcome, TrialPair
+from paceline.model.studies.tunings import Judgement, Objective
 
 #: Standard deviation of the speed of runs of one job file, as a share of it: `calibrations.SPEED_SPREAD`.
 RUN_SPREAD = 0.04

@@ -10,7 +10,7 @@ from support import searches
 pytest.importorskip("jinja2")
 
 
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
 from paceline.surfaces.reports import experiments
 
 

@@ -15,9 +15,9 @@ pytest.importorskip("jinja2")
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import JobEvent
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures import snapshots
 from paceline.model.measures.recordings import Recording
 from paceline.model.roles import Role
-from paceline.services.observing import summaries
 from paceline.surfaces.reports import evidence, pages
 
 
@@ -25,7 +25,7 @@ def shown(recording: Recording, *, best: float | None = None, logs: tuple[eviden
     return pages.page(
         evidence.ReportEvidence(
             recording=dataclasses.replace(recording, facts=(("cores", "2"),)),
-            summary=summaries.summarize(recording),
+            snapshot=snapshots.of_whole_run(recording),
             best_auc=best,
             logs=logs,
         )

@@ -85,13 +85,15 @@ def test_page_and_numbers(report: Report, tmp_path: Path, capsys: pytest.Capture
     assert "line 30\n" not in page
     assert "all is well" not in page
     numbers = json.loads((tmp_path / "numbers.json").read_text())
-    assert (numbers["kind"], numbers["phase"], numbers["best_auc"]) == ("Summary", "failed", 0.79)
+    assert (numbers["kind"], numbers["phase"], numbers["best_auc"]) == ("Report", "failed", 0.79)
     assert numbers["auc"] == 0.78
-    assert numbers["seconds"] is not None
+    assert numbers["elapsed_seconds"] is not None
     assert numbers["examples_per_second"] == pytest.approx(40_960)
-    assert numbers["ps_load_max_over_mean"] == pytest.approx(1.0, abs=0.1)
-    assert numbers["imbalances"][0]["loads"].keys() == {"ps-0", "ps-1"}
-    assert numbers["replicas"][3]["exit"] == "exit code 1"
+    servers, workers = numbers["roles"]
+    assert {each["replica"] for each in servers["replicas"]} == {"ps-0", "ps-1"}
+    assert servers["imbalances"][0]["max_over_mean"] == pytest.approx(1.0, abs=0.1)
+    (failed,) = (each for each in workers["replicas"] if each["replica"] == "worker-1")
+    assert failed["exit"]["code"] == 1
 
 
 def test_the_page_has_a_name_of_its_own(report: Report, tmp_path: Path) -> None:

@@ -6,16 +6,16 @@ import dataclasses
 import math
 from collections.abc import Iterable
 
-from paceline.model.measures.recordings import Recording
+from paceline.model.instants import UnixSeconds
 from paceline.model.measures.samples import Sample, StepReport
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
-    """An interval of time in Unix seconds."""
+    """An interval of time."""
 
-    since: float
-    until: float
+    since: UnixSeconds
+    until: UnixSeconds
 
     @property
     def seconds(self) -> float:
@@ -28,9 +28,9 @@ class Interval:
         return self.since <= (since + until) / 2 <= self.until
 
 
-def training_interval(recording: Recording) -> Interval | None:
+def training_interval(steps: Iterable[StepReport], samples: Iterable[Sample]) -> Interval | None:
     """Return the time in which steps were reported, or else anything was measured; None: neither."""
-    for items in (recording.steps, recording.samples):
+    for items in (steps, samples):
         stretches = [stretch(item) for item in items]
         if stretches:
             return Interval(

@@ -1,17 +1,21 @@
-"""Snapshots: the measurements of a job at one moment, or over a stretch of time, joined into one value.
+"""Snapshots: how a job does, as one value: in the last seconds, or over its whole run.
 
-A replica that was not measured has None, never 0, and sums leave it out; a sum of nothing is None too.
+Means over a whole run are over its *training interval*, from the beginning of the first step report to the
+end of the last, because start-up and evaluation would dilute them. Without step reports they are over all
+measurements. A replica that was not measured has None, never 0, and sums leave it out; a sum of nothing is
+None too.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from paceline.model import imbalances
 from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures import progresses, rates
+from paceline.model.measures.intervals import Interval, covered_seconds, stretch, training_interval
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport, by_replica
 from paceline.model.roles import ReplicaId, Role
@@ -30,7 +34,8 @@ class ReplicaSnapshot:
 
     Attributes:
         throttled_share: seconds throttled in each second; the kernel adds up cores, so it may exceed 1.
-        memory_bytes: the latest reading of a running job, or the highest reading of an ended job.
+        cpu_cores_max: the highest mean of a sample.
+        memory_bytes: the latest reading, or the highest of a whole run.
         switches_per_second: context switches, voluntary and involuntary.
         involuntary_switches_per_second: switches in which a thread that could go on had to make room for
             another.
@@ -45,6 +50,7 @@ class ReplicaSnapshot:
 
     row: ReplicaRow
     cpu_cores: float | None = None
+    cpu_cores_max: float | None = None
     cpu_limit_cores: float | None = None
     allowed_cpus: int | None = None
     throttled_share: float | None = None
@@ -81,11 +87,19 @@ class ReplicaSnapshot:
         return rates.total((self.received_bytes_per_second, self.sent_bytes_per_second))
 
 
+#: The loads that should be even over the replicas of a role: cores, and bytes a second in both directions.
+LOADS: Mapping[str, Callable[[ReplicaSnapshot], float | None]] = {
+    "CPU": lambda replica: replica.cpu_cores,
+    "network": lambda replica: replica.network_bytes_per_second,
+}
+
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Imbalance:
-    """How unevenly the use of a resource is distributed over the replicas of a role.
+    """How unevenly a load is distributed over the replicas of a role.
 
     Attributes:
+        resource: the load, a key of `LOADS`.
         hot: the replica with the highest use, if that is far above the mean; else None.
     """
 
@@ -112,6 +126,15 @@ class RoleSnapshot:
         """Return the hot replica of the first resource that has one."""
         return next((imbalance.hot for imbalance in self.imbalances if imbalance.hot), None)
 
+    @property
+    def max_over_mean(self) -> float | None:
+        """Return the higher imbalance of its loads: 1 is even; None: no load was measured on two replicas."""
+        return max((imbalance.max_over_mean for imbalance in self.imbalances), default=None)
+
+    def loads(self, resource: str) -> dict[ReplicaId, float]:
+        """Return a load of `LOADS` on each replica on which it was measured, in the order of replicas."""
+        return _loads(sorted(self.replicas, key=lambda each: each.replica), resource)
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
@@ -120,9 +143,13 @@ class Snapshot:
     Attributes:
         at: the moment (Unix seconds): now, the end of the job, or the last measurement of a lost one.
         lost: whether the job should run, but no supervisor watches it.
-        whole_run: whether rates are means over the whole run rather than over the last seconds.
+        whole_run: whether means are over the whole run rather than over the last seconds.
+        interval: the training interval of a whole run; None: of the last seconds, or nothing was measured.
+        step: the global step; it goes back when a checkpoint is restored.
         steps_per_second: global steps a second.
-        examples_per_second: examples of all trainers together.
+        examples: the examples of all trainers in a whole run, including those trained again after a restart.
+        examples_per_second: of all trainers together.
+        input_wait_share: the share of the trainers' time that they waited for input.
     """
 
     run: Run
@@ -130,10 +157,13 @@ class Snapshot:
     lost: bool
     whole_run: bool
     roles: tuple[RoleSnapshot, ...]
+    interval: Interval | None = None
     step: int | None = None
     total_steps: int | None = None
     steps_per_second: float | None = None
+    examples: int | None = None
     examples_per_second: float | None = None
+    input_wait_share: float | None = None
     loss: float | None = None
     evaluation: EvaluationReport | None = None
 
@@ -141,6 +171,16 @@ class Snapshot:
     def replicas(self) -> tuple[ReplicaSnapshot, ...]:
         """Return every replica, role by role."""
         return tuple(replica for role in self.roles for replica in role.replicas)
+
+    @property
+    def servers(self) -> RoleSnapshot | None:
+        """Return its parameter servers; None: it has none."""
+        return next((role for role in self.roles if role.role is Role.PS), None)
+
+    @property
+    def restarts(self) -> int:
+        """Return how often its replicas were restarted."""
+        return sum(replica.row.restarts for replica in self.replicas)
 
     @property
     def elapsed_seconds(self) -> float | None:
@@ -165,40 +205,58 @@ class Snapshot:
 
 
 def of(recording: Recording) -> Snapshot:
-    """Return the snapshot of a recording at its moment."""
-    run, at = recording.run, recording.at
-    samples, steps = recording.samples, recording.steps
-    latest = {report.replica: report for report in steps}
-    if not run.phase.is_final:
-        samples = [each for each in samples if each.at >= at - WINDOW_SECONDS]
-        steps = [each for each in steps if each.at >= at - STEP_WINDOW_SECONDS]
+    """Return the snapshot of a recording: of its last seconds, or of the whole run if that has ended."""
+    if recording.run.phase.is_final:
+        return of_whole_run(recording)
+    at = recording.at
+    return joined(
+        recording.run,
+        recording.replicas,
+        samples=[each for each in recording.samples if each.at >= at - WINDOW_SECONDS],
+        steps=[each for each in recording.steps if each.at >= at - STEP_WINDOW_SECONDS],
+        latest_steps=_latest_reports(recording),
+        evaluations=recording.evaluations,
+        at=at,
+        lost=recording.lost,
+    )
+
+
+def of_whole_run(recording: Recording) -> Snapshot:
+    """Return the snapshot of a run from its beginning to its end, or to the moment of the recording."""
+    run = recording.run
     return joined(
         run,
         recording.replicas,
-        samples=samples,
-        steps=steps,
-        latest_steps=tuple(latest.values()),
+        samples=recording.samples,
+        steps=recording.steps,
+        latest_steps=_latest_reports(recording),
         evaluations=recording.evaluations,
-        at=(run.finished_at or at) if run.phase.is_final else at,
+        at=recording.at if run.finished_at is None else run.finished_at,
         lost=recording.lost,
+        whole_run=True,
     )
+
+
+def _latest_reports(recording: Recording) -> tuple[StepReport, ...]:
+    return tuple({report.replica: report for report in recording.steps}.values())
 
 
 def joined(
     run: Run,
     rows: Sequence[ReplicaRow],
     *,
-    samples: Iterable[Sample] = (),
+    samples: Sequence[Sample] = (),
     steps: Sequence[StepReport] = (),
     latest_steps: Sequence[StepReport] = (),
     evaluations: Sequence[EvaluationReport] = (),
     at: float,
     lost: bool = False,
+    whole_run: bool | None = None,
 ) -> Snapshot:
     """Return the snapshot that rows of the store make.
 
     Args:
-        run: the run; if it is final, the snapshot covers the whole run.
+        run: the run.
         rows: its replicas.
         samples: the samples of the time of the snapshot, in the order of time.
         steps: the step reports of that time, in the order of time.
@@ -206,8 +264,10 @@ def joined(
         evaluations: evaluations of the model, in the order of time.
         at: the moment.
         lost: whether the run has no live supervisor.
+        whole_run: whether the time of the snapshot is the whole run; None: it is if the run has ended.
     """
-    whole_run = run.phase.is_final
+    whole_run = run.phase.is_final if whole_run is None else whole_run
+    interval = training_interval(steps, samples) if whole_run else None
     samples_of, steps_of = by_replica(samples), by_replica(steps)
     latest = {report.replica: report for report in latest_steps}
     replicas_by_role: dict[Role, list[ReplicaSnapshot]] = {}
@@ -218,6 +278,7 @@ def joined(
             steps_of.get(row.replica, ()),
             latest.get(row.replica),
             whole_run=whole_run,
+            interval=interval,
         )
         replicas_by_role.setdefault(row.replica.role, []).append(replica)
     everything = [replica for replicas in replicas_by_role.values() for replica in replicas]
@@ -230,13 +291,30 @@ def joined(
         lost=lost,
         whole_run=whole_run,
         roles=tuple(_role(role, replicas, everything) for role, replicas in replicas_by_role.items()),
+        interval=interval,
         step=progresses.step(reports),
         total_steps=_asked_steps(run) if total_steps is None else total_steps,
         steps_per_second=progresses.rate(steps),
-        examples_per_second=rates.total(replica.examples_per_second for replica in everything),
+        examples=rates.total(report.examples for report in steps) if whole_run else None,
+        examples_per_second=(
+            _joint_rate(steps)
+            if whole_run
+            else rates.total(replica.examples_per_second for replica in everything)
+        ),
+        input_wait_share=rates.rate(steps, lambda r: r.input_wait_seconds),
         loss=newest.loss if newest else None,
         evaluation=evaluations[-1] if evaluations else None,
     )
+
+
+def _joint_rate(steps: Sequence[StepReport]) -> float | None:
+    """Return the examples of all trainers over the seconds in which at least one of them trained.
+
+    In a whole run, trainers come and go: the sum of their own rates would be that of no moment.
+    """
+    counted = [r for r in steps if r.examples is not None and r.interval_seconds]
+    seconds = covered_seconds(map(stretch, counted))
+    return rates.quotient(sum(report.examples or 0 for report in counted), seconds)
 
 
 def _replica(
@@ -246,29 +324,32 @@ def _replica(
     latest: StepReport | None,
     *,
     whole_run: bool,
+    interval: Interval | None,
 ) -> ReplicaSnapshot:
     if not whole_run:
         # What an earlier attempt did says nothing about this one.
         samples = [sample for sample in samples if sample.attempt == row.attempt and row.phase.is_live]
         steps = [report for report in steps if report.attempt == row.attempt and row.phase.is_live]
     memory = [sample.memory_bytes for sample in samples if sample.memory_bytes is not None]
+    within = samples if interval is None else [sample for sample in samples if interval.has(sample)]
     return ReplicaSnapshot(
         row=row,
-        cpu_cores=rates.time_mean(samples, lambda s: s.cpu_cores),
+        cpu_cores=rates.time_mean(within, lambda s: s.cpu_cores),
+        cpu_cores_max=max((s.cpu_cores for s in within if s.cpu_cores is not None), default=None),
         cpu_limit_cores=rates.latest(samples, lambda s: s.cpu_limit_cores),
         allowed_cpus=rates.latest(samples, lambda s: s.allowed_cpus),
-        throttled_share=rates.rate(samples, lambda s: s.throttled_seconds),
+        throttled_share=rates.rate(within, lambda s: s.throttled_seconds),
         memory_bytes=(max(memory) if whole_run else memory[-1]) if memory else None,
         memory_limit_bytes=rates.latest(samples, lambda s: s.memory_limit_bytes),
-        received_bytes_per_second=rates.rate(samples, lambda s: s.network_received_bytes),
-        sent_bytes_per_second=rates.rate(samples, lambda s: s.network_sent_bytes),
-        switches_per_second=rates.rate(samples, rates.switches),
-        involuntary_switches_per_second=rates.rate(samples, lambda s: s.involuntary_switches),
-        run_delay_share=rates.rate(samples, lambda s: s.run_delay_seconds),
+        received_bytes_per_second=rates.rate(within, lambda s: s.network_received_bytes),
+        sent_bytes_per_second=rates.rate(within, lambda s: s.network_sent_bytes),
+        switches_per_second=rates.rate(within, rates.switches),
+        involuntary_switches_per_second=rates.rate(within, lambda s: s.involuntary_switches),
+        run_delay_share=rates.rate(within, lambda s: s.run_delay_seconds),
         threads=rates.latest(samples, lambda s: s.threads),
-        neighbours_cpu_cores=rates.time_mean(samples, lambda s: s.neighbours_cpu_cores),
-        stolen_cpu_cores=rates.time_mean(samples, lambda s: s.stolen_cpu_cores),
-        gpu_utilization=rates.time_mean(samples, lambda s: s.gpu_utilization),
+        neighbours_cpu_cores=rates.time_mean(within, lambda s: s.neighbours_cpu_cores),
+        stolen_cpu_cores=rates.time_mean(within, lambda s: s.stolen_cpu_cores),
+        gpu_utilization=rates.time_mean(within, lambda s: s.gpu_utilization),
         gpu_memory_bytes=rates.latest(samples, lambda s: s.gpu_memory_bytes),
         step=latest.step if latest else None,
         steps_per_second=rates.rate(steps, lambda s: s.steps),
@@ -277,7 +358,7 @@ def _replica(
         input_wait_share=rates.rate(steps, lambda s: s.input_wait_seconds),
         input_cpu_cores=rates.rate(steps, lambda s: s.input_cpu_seconds),
         all_reduce_share=rates.rate(steps, lambda s: s.all_reduce_seconds),
-        retransmitted_share=_retransmitted(samples),
+        retransmitted_share=_retransmitted(within),
         measured_at=samples[-1].at if samples else None,
     )
 
@@ -299,10 +380,7 @@ def _retransmitted(samples: Sequence[Sample]) -> float | None:
 def _role(
     role: Role, replicas: Sequence[ReplicaSnapshot], everything: Sequence[ReplicaSnapshot]
 ) -> RoleSnapshot:
-    role_imbalances = (
-        _imbalance("CPU", replicas, lambda r: r.cpu_cores, everything),
-        _imbalance("network", replicas, lambda r: r.network_bytes_per_second, everything),
-    )
+    role_imbalances = (_imbalance(resource, replicas, everything) for resource in LOADS)
     return RoleSnapshot(
         role=role,
         replicas=tuple(sorted(replicas, key=lambda r: (-_load(r)[0], -_load(r)[1], r.replica))),
@@ -320,23 +398,25 @@ def _load(replica: ReplicaSnapshot) -> tuple[float, float]:
 
 
 def _imbalance(
-    resource: str,
-    replicas: Sequence[ReplicaSnapshot],
-    load: Callable[[ReplicaSnapshot], float | None],
-    everything: Sequence[ReplicaSnapshot],
+    resource: str, replicas: Sequence[ReplicaSnapshot], everything: Sequence[ReplicaSnapshot]
 ) -> Imbalance | None:
-    measured = {replica.replica: value for replica in replicas if (value := load(replica)) is not None}
+    measured = _loads(replicas, resource)
     loads = list(measured.values())
     ratio, gini = imbalances.max_over_mean(loads), imbalances.gini(loads)
     if ratio is None or gini is None:
         return None
-    counts = sum(loads) >= HOT_SHARE * (rates.total(map(load, everything)) or 0.0)
+    counts = sum(loads) >= HOT_SHARE * sum(_loads(everything, resource).values())
     hot = (
         max(measured, key=lambda replica: measured[replica])
         if ratio >= imbalances.HOT_OVER_MEAN and counts
         else None
     )
     return Imbalance(resource=resource, max_over_mean=ratio, gini=gini, hot=hot)
+
+
+def _loads(replicas: Sequence[ReplicaSnapshot], resource: str) -> dict[ReplicaId, float]:
+    load = LOADS[resource]
+    return {replica.replica: value for replica in replicas if (value := load(replica)) is not None}
 
 
 def _asked_steps(run: Run) -> int | None:

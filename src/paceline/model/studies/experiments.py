@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Sequence
 
 from paceline.model.explanations.causes import FieldChange
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import Study, TrialOutcome
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,12 +38,10 @@ class Repeat:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Experiment:
+class Experiment(Study):
     """A comparison of variants, with its measurements so far.
 
     Attributes:
-        source: the job file that the variants change.
-        base: the folder that relative paths in the job file start from.
         baseline: the name of the variant with which the others are compared.
         repeats: the number of runs of each variant.
         seconds: how long each run is measured.
@@ -51,15 +49,27 @@ class Experiment:
         facts: facts of the place where it ran.
     """
 
-    name: str
-    source: str
-    base: str
     variants: tuple[Variant, ...]
     baseline: str
     repeats: int
     seconds: float
     done: tuple[Repeat, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def done_runs(self) -> int:
+        """Return how many planned runs are done."""
+        return self.planned_runs - len(self.left())
+
+    @property
+    def planned_runs(self) -> int:
+        """Return how many runs all repeats of all variants are."""
+        return len(self.plan())
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all planned runs are done."""
+        return not self.left()
 
     def plan(self) -> Sequence[tuple[Variant, int]]:
         """Return all runs in order: all variants in turn, in every other round backwards.

@@ -7,6 +7,7 @@ import enum
 from collections.abc import Sequence
 
 from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.studies import Study, TrialOutcome, TrialPair
 
 
 class Goal(enum.StrEnum):
@@ -55,39 +56,6 @@ class Objective:
     def affords(self, cores: float | None) -> bool:
         """Whether a number of cores is within the limits."""
         return self.most_cores is None or cores is None or cores <= self.most_cores * (1 + 1e-9)
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Loss:
-    """The loss of a batch, after a number of examples of all trainers together."""
-
-    examples: int
-    value: float
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TrialOutcome:
-    """What was measured of a trial.
-
-    Attributes:
-        examples_per_second: the speed in successive stretches of time; empty: the job did not train.
-        asked_cores: the cores that the job asks for; None: they are not limited.
-        used_cores: the cores that all replicas used; None: not measured.
-        losses: the losses, in the order of examples.
-        failure: why the job did not train; empty: it did.
-    """
-
-    examples_per_second: tuple[float, ...] = ()
-    asked_cores: float | None = None
-    used_cores: float | None = None
-    losses: tuple[Loss, ...] = ()
-    failure: str = ""
-
-    @property
-    def speed(self) -> float:
-        """Return the mean speed in examples a second; 0: the job did not train."""
-        found = self.examples_per_second
-        return sum(found) / len(found) if found else 0.0
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,14 +117,6 @@ class Trial:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class TrialPair:
-    """The original job and the best one, run one after the other, so that the time of day does not matter."""
-
-    before: TrialOutcome
-    after: TrialOutcome
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
     """The AUC of the original and of the best job after equally many examples; None: not evaluated."""
 
@@ -166,32 +126,41 @@ class Quality:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tuning:
+class Tuning(Study):
     """A search with its results so far.
 
     Attributes:
-        name: the name of the search.
         job: the name of the job.
         objective: the objective.
         most_trials: the most trials that may be made.
-        source: the job file that the search began with.
-        base: the folder that relative paths in the job file start from.
         trials: the trials in order; only the last may be under way.
         ended: why the search ended; empty: it goes on.
         pairs: the pairs of runs that verify its result.
         quality: see `Quality`; None: not compared.
     """
 
-    name: str
     job: str
     objective: Objective
     most_trials: int
-    source: str
-    base: str
     trials: tuple[Trial, ...] = ()
     ended: str = ""
     pairs: tuple[TrialPair, ...] = ()
     quality: Quality | None = None
+
+    @property
+    def done_runs(self) -> int:
+        """Return how many trials were measured, or failed."""
+        return len(self.finished)
+
+    @property
+    def planned_runs(self) -> int:
+        """Return the most trials that may be made."""
+        return self.most_trials
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the search has ended."""
+        return bool(self.ended)
 
     @property
     def best(self) -> Trial | None:

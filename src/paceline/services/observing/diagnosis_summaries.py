@@ -19,13 +19,12 @@ from paceline.model.jobs.retentions import expires_at
 from paceline.model.jobs.run_queries import RunQuery
 from paceline.model.jobs.runs import LOCAL
 from paceline.model.jobs.statuses import JobPhase
-from paceline.model.measures import rates
+from paceline.model.measures import rates, snapshots
 from paceline.model.measures.samples import StepReport
 from paceline.model.measures.snapshots import Snapshot
-from paceline.model.roles import Role
 from paceline.services import retentions
 from paceline.services.life_cycles import JobReader, StoredJobReader, StoredLifeCycle
-from paceline.services.observing import diagnosis_runs, recordings, snapshots
+from paceline.services.observing import diagnosis_runs, recordings
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.stores import Store
 
@@ -52,8 +51,7 @@ def of(snapshot: Snapshot, look: DiagnosisRun) -> DiagnosisSummary:
     """Return what a list shows of a job."""
     present = [cause for cause in look.explanation.causes if not cause.is_past]
     primary = present[0] if present else None
-    servers = next((role for role in snapshot.roles if role.role is Role.PS), None)
-    imbalances = servers.imbalances if servers else ()
+    imbalances = snapshot.servers.imbalances if snapshot.servers else ()
     return DiagnosisSummary(
         at=snapshot.at,
         examples_per_second=snapshot.examples_per_second,

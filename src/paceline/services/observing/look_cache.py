@@ -10,9 +10,9 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import Generic, TypeVar
 
 from paceline.model.jobs.runs import Run
+from paceline.model.measures import snapshots
 from paceline.model.measures.snapshots import Snapshot
 from paceline.services.life_cycles import StoredJobReader
-from paceline.services.observing import snapshots
 from paceline.services.observing.diagnosis_runs import DiagnosisRun, Looker, pause_seconds
 from paceline.services.observing.time_series import TimeSeries, TimeSeriesReader
 

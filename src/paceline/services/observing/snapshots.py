@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from paceline.model.jobs.runs import Run
 from paceline.model.measures import snapshots
-from paceline.model.measures.recordings import Recording
 from paceline.model.measures.snapshots import Snapshot
 from paceline.stores import Store
 
@@ -43,19 +42,4 @@ def read(store: Store, run: Run, *, now: float, lost: bool = False, delay_second
         evaluations=store.evaluations(run.name),
         at=at,
         lost=lost,
-    )
-
-
-def of(recording: Recording) -> Snapshot:
-    """Return the snapshot of a recording of a whole run."""
-    run, steps = recording.run, recording.steps
-    return snapshots.joined(
-        run,
-        recording.replicas,
-        samples=recording.samples,
-        steps=steps,
-        latest_steps=tuple({report.replica: report for report in steps}.values()),
-        evaluations=recording.evaluations,
-        at=recording.at if run.finished_at is None else run.finished_at,
-        lost=recording.lost,
     )

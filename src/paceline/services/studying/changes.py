@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from paceline.model.jobs.runs import Run, SpecChange
 from paceline.model.measures.samples import StepReport
-from paceline.model.studies.tunings import Judgement, Objective, TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
+from paceline.model.studies.tunings import Judgement, Objective
 from paceline.services.life_cycles import StoredJobReader
 from paceline.services.studying import trials
 from paceline.stores import Store

@@ -18,7 +18,7 @@ from paceline.diagnosing.cases import Case
 from paceline.errors import NotFound
 from paceline.model.measures.recordings import Recording
 from paceline.model.studies.experiments import Experiment, Repeat, Variant
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
 from paceline.services import machine_facts
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import trials

@@ -15,7 +15,8 @@ from paceline.errors import Conflict
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import NOT_CHANGED
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import Judgement, Objective, TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
+from paceline.model.studies.tunings import Judgement, Objective
 from paceline.services import successors
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes, trials, turns

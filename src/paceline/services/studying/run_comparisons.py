@@ -12,7 +12,8 @@ from paceline.model.jobs.runs import Run
 from paceline.model.measures import rates
 from paceline.model.measures.intervals import Interval, training_interval
 from paceline.model.measures.recordings import Recording
-from paceline.model.studies.tunings import Objective, TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
+from paceline.model.studies.tunings import Objective
 from paceline.services.life_cycles import JobReader
 from paceline.services.observing.diagnosis_runs import DiagnosisRun
 from paceline.services.observing.look_cache import LookCache
@@ -107,7 +108,7 @@ def compared(jobs: JobReader, look_cache: LookCache, names: Sequence[str]) -> Ru
 
 def _trained(recording: Recording) -> Interval | None:
     """Return the time over which a run's speed is measured."""
-    found = training_interval(recording) if recording.steps else None
+    found = training_interval(recording.steps, recording.samples) if recording.steps else None
     if found is None or found.seconds <= 0:
         return None
     settling = min(_MOST_SETTLE_SECONDS, _SETTLING * found.seconds)

@@ -19,7 +19,7 @@ from paceline.model.measures import rates
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.model.studies.tunings import Loss, TrialOutcome
+from paceline.model.studies.studies import Loss, TrialOutcome
 from paceline.services.life_cycles import JobControl
 from paceline.services.observing import recordings
 from paceline.specs import JobFile

@@ -19,15 +19,8 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.studies.proposals import Proposal
-from paceline.model.studies.tunings import (
-    Judgement,
-    Objective,
-    Quality,
-    Trial,
-    TrialOutcome,
-    TrialPair,
-    Tuning,
-)
+from paceline.model.studies.studies import TrialOutcome, TrialPair
+from paceline.model.studies.tunings import Judgement, Objective, Quality, Trial, Tuning
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.observing import recordings
 from paceline.services.studying import probes, proposals, trials, turns

@@ -18,7 +18,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.probes import RateUnit
-from paceline.model.studies.tunings import TrialOutcome
+from paceline.model.studies.studies import TrialOutcome
 from paceline.probing import occupations, windows
 from paceline.services.life_cycles import LiveControl
 from paceline.services.studying import probes

@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 from paceline.errors import InvalidInput, PacelineError
-from paceline.model.roles import ReplicaId, Role
+from paceline.model.roles import Role
 from paceline.surfaces import composition
 from paceline.surfaces.cli import efforts, sessions
 
@@ -276,7 +276,7 @@ class Demo:
         run = json.loads(self._paths.result.read_text(encoding="utf-8"))
         added = {key: value for key, value in found.items() if key not in ("apiVersion", "kind", "name")}
         times = {
-            "run_seconds": run["seconds"],
+            "run_seconds": run["elapsed_seconds"],
             "seconds": round(time.time() - self._began_at, 1),
             "seconds_to_first_cause": self._seconds_to_first_cause and round(self._seconds_to_first_cause, 1),
         }
@@ -351,14 +351,14 @@ def _balance(result: dict[str, Any]) -> Sequence[tuple[str, str]]:
     """Return how even the load on parameter servers is; nothing if there are fewer than two."""
     from paceline.surfaces.reports import texts
 
-    roles = [ReplicaId.parse(one["replica"]).role for one in result["replicas"]]
-    if roles.count(Role.PS) < 2:
+    servers = next((role for role in result["roles"] if role["role"] == Role.PS), None)
+    if servers is None or len(servers["replicas"]) < 2:
         return ()
-    balance = texts.ratio(result["ps_load_max_over_mean"])
-    if result["ps_load_max_over_mean"] is not None:
-        loads = {one["resource"]: one["max_over_mean"] for one in result["imbalances"]}
-        each = ", ".join(f"{name} {texts.ratio(loads.get(name))}" for name in ("cpu", "network"))
-        balance += f"  (1.00 is even; {each})"
+    ratios = {one["resource"]: one["max_over_mean"] for one in servers["imbalances"]}
+    balance = texts.ratio(max(ratios.values(), default=None))
+    if ratios:
+        of_each = ", ".join(f"{resource} {texts.ratio(ratio)}" for resource, ratio in ratios.items())
+        balance += f"  (1.00 is even; {of_each})"
     return (("PS load, max/mean", balance),)
 
 

@@ -16,6 +16,7 @@ from paceline.errors import SourceError
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, SpecChange
 from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.model.measures.intervals import Interval
 from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe
 from paceline.model.measures.samples import EvaluationReport
 from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
@@ -136,11 +137,13 @@ def snapshot(document: Document, of: Run) -> Snapshot:
     evaluation = document["evaluation"]
     if evaluation is not None:
         evaluation = _value(EvaluationReport, {**evaluation, "at": instant(evaluation["at"])})
+    interval = document["interval"]
     return Snapshot(
         run=of,
         at=_known(document["at"]),
         lost=document["phase"] == LOST,
         roles=tuple(map(_role, document["roles"])),
+        interval=None if interval is None else _value(Interval, interval),
         evaluation=evaluation,
         **{
             name: document[name]
@@ -149,7 +152,9 @@ def snapshot(document: Document, of: Run) -> Snapshot:
                 "step",
                 "total_steps",
                 "steps_per_second",
+                "examples",
                 "examples_per_second",
+                "input_wait_share",
                 "loss",
             )
         },

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 
 from paceline.model import quantities
 from paceline.model.measures.samples import StepReport
+from paceline.model.measures.snapshots import ReplicaSnapshot, RoleSnapshot, Snapshot
 from paceline.model.roles import Role
-from paceline.services.observing.summaries import ReplicaSummary, RunOutcome, ServerImbalance
 from paceline.surfaces.charts.steps import Splits, StepTraffic
 from paceline.surfaces.reports import texts
 
@@ -18,32 +18,30 @@ FEW = 4
 EVEN = 1.15
 
 
-def throughput(summary: RunOutcome) -> str:
+def throughput(snapshot: Snapshot) -> str:
     """Return a sentence about the trainers' throughput."""
-    seconds = f" in {texts.duration(summary.interval.seconds)} of training" if summary.interval else ""
-    each = _each(summary, lambda r: r.examples_per_second, texts.number)
+    seconds = f" in {texts.duration(snapshot.interval.seconds)} of training" if snapshot.interval else ""
+    each = _each(snapshot, lambda r: r.examples_per_second, texts.number)
     return (
-        f"All trainers together made {texts.number(summary.examples_per_second)} examples/s "
-        f"({texts.whole(summary.examples)} examples{seconds}): {each}."
+        f"All trainers together made {texts.number(snapshot.examples_per_second)} examples/s "
+        f"({texts.whole(snapshot.examples)} examples{seconds}): {each}."
     )
 
 
-def loss(summary: RunOutcome, reports: Sequence[StepReport]) -> str:
+def loss(snapshot: Snapshot, reports: Sequence[StepReport]) -> str:
     """Return a sentence about the first and the last reported loss."""
     told = [report.loss for report in reports if report.loss is not None]
-    steps = f" after {texts.whole(summary.steps)} steps" if summary.steps is not None else ""
+    steps = f" after {texts.whole(snapshot.step)} steps" if snapshot.step is not None else ""
     if len(told) < 2:
         return f"The loss was {texts.quality(told[0] if told else None)}{steps}, reported once."
     verb = "fell" if told[-1] < told[0] else "rose" if told[-1] > told[0] else "stayed"
     return f"The loss {verb} from {texts.quality(told[0])} to {texts.quality(told[-1])}{steps}."
 
 
-def cpu(summary: RunOutcome) -> str:
+def cpu(snapshot: Snapshot) -> str:
     """Return a sentence about the cores in use and the throttling."""
-    sentence = (
-        f"Cores in use on average over training: {_each(summary, lambda r: r.cpu_cores_mean, texts.cores)}"
-    )
-    throttled = [r for r in summary.replicas if (r.throttled_share or 0) >= 0.05]
+    sentence = f"Cores in use on average over training: {_each(snapshot, lambda r: r.cpu_cores, texts.cores)}"
+    throttled = [r for r in snapshot.replicas if (r.throttled_share or 0) >= 0.05]
     if throttled:
         worst = max(throttled, key=lambda r: r.throttled_share or 0)
         sentence += (
@@ -52,13 +50,13 @@ def cpu(summary: RunOutcome) -> str:
     return sentence + "."
 
 
-def memory(summary: RunOutcome) -> str:
+def memory(snapshot: Snapshot) -> str:
     """Return a sentence about the highest memory."""
-    shown = _each(summary, lambda r: r.memory_max_bytes, quantities.format_bytes)
+    shown = _each(snapshot, lambda r: r.memory_bytes, quantities.format_bytes)
     shares = [
-        (r.memory_max_bytes / r.memory_limit_bytes, r)
-        for r in summary.replicas
-        if r.memory_max_bytes is not None and r.memory_limit_bytes
+        (r.memory_bytes / r.memory_limit_bytes, r)
+        for r in snapshot.replicas
+        if r.memory_bytes is not None and r.memory_limit_bytes
     ]
     if not shares:
         return f"Highest memory: {shown}."
@@ -67,48 +65,50 @@ def memory(summary: RunOutcome) -> str:
     return f"Highest memory: {shown}; {fullest.replica} came to {texts.share(share)} of its limit of {limit}."
 
 
-def network(summary: RunOutcome) -> str:
+def network(snapshot: Snapshot) -> str:
     """Return a sentence about the network traffic."""
 
-    def both(replica: ReplicaSummary) -> float | None:
+    def both(replica: ReplicaSnapshot) -> float | None:
         return replica.network_bytes_per_second
 
     return (
         "Received and sent together, on average over training: "
-        f"{_each(summary, both, texts.rate_of_bytes)}; PS receive gradients and send parameters."
+        f"{_each(snapshot, both, texts.rate_of_bytes)}; PS receive gradients and send parameters."
     )
 
 
-def imbalance(found: Sequence[ServerImbalance]) -> str:
+def imbalance(servers: RoleSnapshot) -> str:
     """Return a sentence about how evenly the PS share the load."""
-    parts = []
-    for one in found:
-        name = {"cpu": "CPU", "network": "network"}.get(one.resource, one.resource)
-        parts.append(f"{name} max/mean {texts.ratio(one.max_over_mean)} (Gini {texts.ratio(one.gini)})")
-    most = max(found, key=lambda one: one.max_over_mean)
-    if most.is_hot:
-        verdict = f"{most.hottest} is hot and holds up the others"
+    parts = [
+        f"{one.resource} max/mean {texts.ratio(one.max_over_mean)} (Gini {texts.ratio(one.gini)})"
+        for one in servers.imbalances
+    ]
+    most = max(servers.imbalances, key=lambda one: one.max_over_mean)
+    if servers.hot is not None:
+        verdict = f"{servers.hot} is hot and holds up the others"
     elif most.max_over_mean < EVEN:
         verdict = "the load is even"
     else:
-        verdict = f"{most.hottest} has somewhat more than its part, but is not hot"
+        loads = servers.loads(most.resource)
+        busiest = max(loads, key=lambda each: loads[each])
+        verdict = f"{busiest} has somewhat more than its part, but is not hot"
     return f"{texts.joined(parts)}, where 1.00 is even: {verdict}."
 
 
-def quality(summary: RunOutcome, best: float | None) -> str:
+def quality(auc: float, best: float | None) -> str:
     """Return a sentence about the quality of the model."""
-    sentence = f"AUC on data that was not trained on: {texts.quality(summary.auc)}"
-    if best is not None and summary.auc is not None:
-        gap = best - summary.auc
+    sentence = f"AUC on data that was not trained on: {texts.quality(auc)}"
+    if best is not None:
+        gap = best - auc
         side = "below" if gap >= 0 else "above"
         sentence += f", {abs(gap):.4f} {side} the {texts.quality(best)} that the best possible model reaches"
     return sentence + "."
 
 
-def waits(summary: RunOutcome) -> str:
+def waits(snapshot: Snapshot) -> str:
     """Return a sentence about the share of time that trainers waited for input."""
-    each = _each(summary, lambda r: r.input_wait_share, texts.share)
-    total = summary.input_wait_share
+    each = _each(snapshot, lambda r: r.input_wait_share, texts.share)
+    total = snapshot.input_wait_share
     verdict = "input is not what holds training up" if (total or 0) < 0.1 else "input holds training up"
     return f"Part of the training time spent waiting for input: {each}; {verdict}."
 
@@ -144,14 +144,17 @@ def split(splits: Splits) -> str:
 
 
 def _each(
-    summary: RunOutcome,
-    value: Callable[[ReplicaSummary], float | None],
+    snapshot: Snapshot,
+    value: Callable[[ReplicaSnapshot], float | None],
     shown: Callable[[float | None], str],
 ) -> str:
     """Return the value of each replica for roles with few replicas, else the range of the role's values."""
     parts = []
     for role in Role:
-        of_role = [replica for replica in summary.replicas if replica.replica.role is role]
+        of_role = sorted(
+            (replica for replica in snapshot.replicas if replica.replica.role is role),
+            key=lambda replica: replica.replica,
+        )
         found = [(number, r.replica) for r in of_role if (number := value(r)) is not None]
         if 0 < len(found) <= FEW:
             parts += [f"{replica} {shown(number)}" for number, replica in found]

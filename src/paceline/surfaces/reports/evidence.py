@@ -10,10 +10,12 @@ from paceline.errors import PacelineError
 from paceline.model.explanations.causes import Explanation
 from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import ExitKind, ReplicaPhase
+from paceline.model.measures import rates, snapshots
 from paceline.model.measures.recordings import Recording
+from paceline.model.measures.snapshots import Snapshot
 from paceline.services.life_cycles import JobReader
 from paceline.services.logs import LogSelection
-from paceline.services.observing import recordings, summaries
+from paceline.services.observing import recordings
 
 LOG_LINES = 20
 #: The logs of at most this many replicas are shown; more would only repeat them.
@@ -35,15 +37,21 @@ class ReportEvidence:
     """Everything that a report shows.
 
     Attributes:
+        snapshot: how the job did over its whole run, until the moment of the recording.
         explanation: the explanation of the job; None if it was not requested.
         best_auc: the best AUC that any model can reach on these data; None if unknown.
     """
 
     recording: Recording
-    summary: summaries.RunOutcome
+    snapshot: Snapshot
     explanation: Explanation | None = None
     best_auc: float | None = None
     logs: tuple[LogTail, ...] = ()
+
+    @property
+    def auc(self) -> float | None:
+        """The AUC of the last evaluation that has one; None: there is none."""
+        return rates.latest(self.recording.evaluations, lambda evaluation: evaluation.auc)
 
 
 def gather(api: JobReader, name: str, *, best_auc: float | None = None) -> ReportEvidence:
@@ -69,8 +77,12 @@ def of(
         best_auc: the best AUC that any model can reach on these data; None if unknown.
     """
     explanation = diagnoses.diagnose(recording, situation or recordings.situation(recording))
-    summary = summaries.summarize(recording)
-    return ReportEvidence(recording=recording, summary=summary, explanation=explanation, best_auc=best_auc)
+    return ReportEvidence(
+        recording=recording,
+        snapshot=snapshots.of_whole_run(recording),
+        explanation=explanation,
+        best_auc=best_auc,
+    )
 
 
 def log_tails(api: JobReader, recording: Recording) -> tuple[LogTail, ...]:

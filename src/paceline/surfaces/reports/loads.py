@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paceline.model import quantities
 from paceline.model.measures.samples import EvaluationReport
-from paceline.services.observing.summaries import RunOutcome, ServerImbalance
+from paceline.model.measures.snapshots import Imbalance, RoleSnapshot, Snapshot
 from paceline.surfaces.charts import bars, drawings, scales
 from paceline.surfaces.charts.bars import Bars
 from paceline.surfaces.charts.drawings import Boxes, Chart, Dots, LegendKey, Polyline, Shape
@@ -24,32 +24,34 @@ _MEAN = (LegendKey(shape="line", style="tint-ink thin dash-long", text="mean of 
 _WAITING, _WORKING = "waiting for input", "pull, compute, push"
 
 
-def imbalance(summary: RunOutcome) -> ReportFigure | None:
+def imbalance(servers: RoleSnapshot) -> ReportFigure | None:
     """Return the figure of each PS's load, with the mean of all."""
-    found = [one for name in ("cpu", "network") if (one := summary.imbalance(name)) is not None]
-    if not found:
+    if not servers.imbalances:
         return None
-    caption = captions.imbalance(found)
-    if (count := len(found[0].loads)) > MAX_BARS:
+    caption = captions.imbalance(servers)
+    if (count := len(servers.loads(servers.imbalances[0].resource))) > MAX_BARS:
         caption += f" Shown are the {MAX_BARS} of {count} PS with the highest load."
     return ReportFigure(
         name="imbalance",
         title="Load of the parameter servers",
-        bars=tuple(_loads(one, () if place else _MEAN) for place, one in enumerate(found)),
+        bars=tuple(
+            _loads(servers, one, () if place else _MEAN) for place, one in enumerate(servers.imbalances)
+        ),
         caption=caption,
     )
 
 
-def _loads(one: ServerImbalance, keys: tuple[LegendKey, ...]) -> Bars:
-    shown = one.loads
+def _loads(servers: RoleSnapshot, one: Imbalance, keys: tuple[LegendKey, ...]) -> Bars:
+    loads = servers.loads(one.resource)
+    shown = list(loads.items())
     if len(shown) > MAX_BARS:
-        shown = tuple(sorted(one.loads, key=lambda pair: -pair[1])[:MAX_BARS])
-    is_cpu = one.resource == "cpu"
+        shown = sorted(shown, key=lambda pair: -pair[1])[:MAX_BARS]
+    is_cpu = one.resource == "CPU"
     longest = max(load for _, load in shown)
-    mean = sum(load for _, load in one.loads) / len(one.loads)
+    mean = sum(loads.values()) / len(loads)
     rows = []
     for replica, load in shown:
-        is_hot = one.is_hot and replica == one.hottest
+        is_hot = replica == one.hot
         style = "tint-vermilion" if is_hot else "tint-sky"
         name = f"{replica} (hot)" if is_hot else str(replica)
         rows.append(bars.row(name, [(style, "CPU" if is_cpu else "network", load)], longest))
@@ -64,9 +66,7 @@ def _loads(one: ServerImbalance, keys: tuple[LegendKey, ...]) -> Bars:
     )
 
 
-def quality(
-    summary: RunOutcome, evaluations: Sequence[EvaluationReport], best: float | None
-) -> ReportFigure | None:
+def quality(evaluations: Sequence[EvaluationReport], best: float | None) -> ReportFigure | None:
     """Return the figure of each evaluation's AUC, with the best possible AUC."""
     told = [(e.step, e.auc) for e in evaluations if e.auc is not None]
     if not told:
@@ -76,7 +76,7 @@ def quality(
         chart = _over_steps(steps, [auc for _, auc in told], best)
     else:
         chart = _once(told[-1][1], best)
-    caption = captions.quality(summary, best)
+    caption = captions.quality(told[-1][1], best)
     return ReportFigure(name="quality", title="Quality", charts=(chart,), caption=caption)
 
 
@@ -110,9 +110,11 @@ def _once(auc: float, best: float | None) -> Chart:
     return drawings.chart("AUC", across, scales.rows([""]), shapes, height=110.0)
 
 
-def waits(summary: RunOutcome) -> ReportFigure | None:
+def waits(snapshot: Snapshot) -> ReportFigure | None:
     """Return the figure of the share of time that each trainer waited for input."""
-    trainers = [(r.replica, r.input_wait_share) for r in summary.replicas if r.input_wait_share is not None]
+    trainers = sorted(
+        (r.replica, r.input_wait_share) for r in snapshot.replicas if r.input_wait_share is not None
+    )
     if not trainers:
         return None
     shown = trainers
@@ -123,7 +125,7 @@ def waits(summary: RunOutcome) -> ReportFigure | None:
         waited = min(1.0, max(0.0, share))
         parts = [("tint-orange", _WAITING, waited), ("tint-blue", _WORKING, 1.0 - waited)]
         rows.append(bars.row(str(replica), parts, 1.0, total=waited))
-    caption = captions.waits(summary)
+    caption = captions.waits(snapshot)
     if len(shown) < len(trainers):
         caption += f" Shown are the {len(shown)} of {len(trainers)} trainers that waited most."
     trainer_bars = Bars(

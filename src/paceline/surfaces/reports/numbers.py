@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from paceline.surfaces import documents
@@ -10,25 +9,19 @@ from paceline.surfaces.reports import evidence
 
 
 def document(measured: evidence.ReportEvidence) -> dict[str, Any]:
-    """Return the summary of a run as a document."""
-    summary = measured.summary
-    run = measured.recording.run
-    values = {field.name: getattr(summary, field.name) for field in dataclasses.fields(summary)}
-    interval = values.pop("interval")
+    """Return how a job did over its whole run as a document."""
+    snapshot, run = measured.snapshot, measured.recording.run
     body = {
-        **{name: documents.plain(value) for name, value in values.items()},
+        **documents.performance(snapshot),
+        "message": run.message,
+        "restarts": snapshot.restarts,
+        "training_seconds": snapshot.interval.seconds if snapshot.interval else None,
+        "auc": measured.auc,
         "best_auc": measured.best_auc,
         "submitted_at": documents.instant(run.submitted_at),
         "started_at": documents.instant(run.started_at),
         "finished_at": documents.instant(run.finished_at),
-        "training_seconds": interval.seconds if interval else None,
-        "imbalances": [
-            {
-                **{k: v for k, v in documents.plain(one).items() if k != "loads"},
-                "loads": {str(replica): load for replica, load in one.loads},
-            }
-            for one in summary.imbalances
-        ],
+        "notes": list(dict.fromkeys(run.notes)),
         "machine": dict(measured.recording.facts),
     }
-    return documents.document("Summary", body)
+    return documents.document("Report", body)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from paceline.model import grids, quantities
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import Sample, StepReport, by_replica
+from paceline.model.measures.snapshots import ReplicaSnapshot, Snapshot
 from paceline.model.roles import ReplicaId, Role
-from paceline.services.observing import summaries
 from paceline.surfaces.charts import drawings, scales
 from paceline.surfaces.charts.drawings import Area, Chart, Polyline, Shape
 from paceline.surfaces.charts.scales import Scale
@@ -28,10 +28,10 @@ class GriddedRun:
     grid: grids.Grid
     samples: Mapping[ReplicaId, Sequence[Sample]]
     steps: Mapping[ReplicaId, Sequence[StepReport]]
-    summary: summaries.RunOutcome
+    snapshot: Snapshot
 
     @classmethod
-    def of(cls, recording: Recording, summary: summaries.RunOutcome) -> GriddedRun | None:
+    def of(cls, recording: Recording, snapshot: Snapshot) -> GriddedRun | None:
         """Return the measurements of a run; None if there are none."""
         grid = series.grid(recording)
         if grid is None:
@@ -40,7 +40,7 @@ class GriddedRun:
             grid=grid,
             samples=by_replica(recording.samples),
             steps=by_replica(recording.steps),
-            summary=summary,
+            snapshot=snapshot,
         )
 
 
@@ -60,7 +60,7 @@ def throughput(measured: GriddedRun) -> ReportFigure | None:
         name="throughput",
         title=title,
         charts=tuple(charts),
-        caption=captions.throughput(measured.summary),
+        caption=captions.throughput(measured.snapshot),
         wide=len(charts) > 1,
     )
 
@@ -76,7 +76,7 @@ def loss(measured: GriddedRun) -> ReportFigure | None:
     room = 0.05 * (high - low)
     up = scales.between(low - room, high + room, "Loss (mean of a report's steps)")
     reports = [report for reports in measured.steps.values() for report in reports]
-    caption = captions.loss(measured.summary, sorted(reports, key=lambda report: report.at))
+    caption = captions.loss(measured.snapshot, sorted(reports, key=lambda report: report.at))
     chart = drawings.chart(title, _across(measured.grid), up, shapes)
     return ReportFigure(name="loss", title=title, charts=(chart,), caption=caption)
 
@@ -94,7 +94,7 @@ def cpu(measured: GriddedRun) -> ReportFigure | None:
     )
     shapes = [*_shapes(measured.grid, series.picture(lines)), *limits]
     chart = _chart("CPU", measured.grid, shapes, "Cores in use")
-    return ReportFigure(name="cpu", title="CPU", charts=(chart,), caption=captions.cpu(measured.summary))
+    return ReportFigure(name="cpu", title="CPU", charts=(chart,), caption=captions.cpu(measured.snapshot))
 
 
 def memory(measured: GriddedRun) -> ReportFigure | None:
@@ -113,7 +113,7 @@ def memory(measured: GriddedRun) -> ReportFigure | None:
     )
     shapes = [*_shapes(measured.grid, series.picture(lines), scale), *limits]
     chart = _chart("Memory", measured.grid, shapes, f"Memory ({unit})")
-    caption = captions.memory(measured.summary)
+    caption = captions.memory(measured.snapshot)
     return ReportFigure(name="memory", title="Memory", charts=(chart,), caption=caption)
 
 
@@ -135,7 +135,7 @@ def network(measured: GriddedRun) -> ReportFigure | None:
         for lines, words in ((received, "Received"), (sent, "Sent"))
         if lines
     )
-    caption = captions.network(measured.summary)
+    caption = captions.network(measured.snapshot)
     return ReportFigure(name="network", title="Network", charts=charts, caption=caption, wide=True)
 
 
@@ -198,7 +198,7 @@ def _divided(value: float | None, scale: float) -> float | None:
 
 def _limits(
     measured: GriddedRun,
-    limit: Callable[[summaries.ReplicaSummary], float | None],
+    limit: Callable[[ReplicaSnapshot], float | None],
     *,
     highest: float,
     shown: Callable[[float], str],
@@ -207,7 +207,7 @@ def _limits(
     """Yield a line for each limit that is not too high to be drawn."""
     time, _ = scales.since_start(measured.grid.seconds)
     roles: dict[float, dict[Role, None]] = {}
-    for replica in measured.summary.replicas:
+    for replica in measured.snapshot.replicas:
         if (value := limit(replica)) is not None:
             roles.setdefault(value, {})[replica.replica.role] = None
     for value, names in sorted(roles.items())[:_MOST_LIMITS]:

@@ -30,11 +30,9 @@ def page(experiment: Experiment, *, width: int | None) -> RenderableType:
 
 def progress(experiment: Experiment) -> str:
     """Return the progress of an experiment, and how its variants are compared."""
-    planned = len(experiment.plan())
-    done = planned - len(experiment.left())
     return (
-        f"{done} of {planned} runs are done. Times: as fast as {experiment.baseline}, in runs of the same "
-        "round, with an interval of 90 %."
+        f"{experiment.done_runs} of {experiment.planned_runs} runs are done. Times: as fast as "
+        f"{experiment.baseline}, in runs of the same round, with an interval of 90 %."
     )
 
 

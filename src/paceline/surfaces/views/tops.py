@@ -70,8 +70,10 @@ def header(snapshot: Snapshot, *, width: int | None) -> Text:
 
 
 def _progress(snapshot: Snapshot) -> list[str]:
-    span = ["means over the whole run; memory is the highest"] if snapshot.whole_run else []
-    if snapshot.step is None and snapshot.loss is None and snapshot.examples_per_second is None:
+    has_steps = (snapshot.step, snapshot.loss, snapshot.examples_per_second) != (None, None, None)
+    time = "training" if has_steps else "the whole run"
+    span = [f"means over {time}; memory is the highest"] if snapshot.whole_run else []
+    if not has_steps:
         return ["no steps reported", *span]
     step = "step -"
     if snapshot.step is not None:

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Path, Query
 
 from paceline.model.studies.experiments import Experiment
-from paceline.model.studies.tunings import Trial, TrialOutcome, Tuning
+from paceline.model.studies.studies import Study, TrialOutcome
+from paceline.model.studies.tunings import Trial, Tuning
 from paceline.surfaces import documents
 from paceline.surfaces.web.callers import CallerRequest, may
 from paceline.surfaces.web.operations import ApiOperation
@@ -37,15 +38,15 @@ def listed(asked: CallerRequest, limit: int) -> list[dict[str, Any]]:
     ]
 
 
-def progress(study: Experiment | Tuning) -> dict[str, Any]:
+def progress(study: Study) -> dict[str, Any]:
     """Return the progress of a study."""
-    if isinstance(study, Experiment):
-        kind, done, planned = "Experiment", len(study.done), len(study.plan())
-        is_complete = not study.left()
-    else:
-        kind, done, planned = "Tuning", len(study.finished), study.most_trials
-        is_complete = bool(study.ended)
-    return {"name": study.name, "kind": kind, "done": done, "planned": planned, "is_complete": is_complete}
+    return {
+        "name": study.name,
+        "kind": type(study).__name__,
+        "done": study.done_runs,
+        "planned": study.planned_runs,
+        "is_complete": study.is_complete,
+    }
 
 
 @router.get("/{name}", operation_id="getExperiment", response_model=schemas.Experiment | schemas.Tuning)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from paceline.model.studies import experiments, tunings
+from paceline.model.studies import experiments, studies, tunings
 from paceline.surfaces.web.schemas.bases import Document, Instant, Schema
 from paceline.surfaces.web.schemas.derived import document, schema
 from paceline.tuning import comparisons, summaries
@@ -33,7 +33,7 @@ class StudyList(Document):
 
 
 #: Without the losses: there are many of them, and the run has them, too.
-Outcome = schema(tunings.TrialOutcome, "Outcome", omit={"losses"})
+Outcome = schema(studies.TrialOutcome, "Outcome", omit={"losses"})
 Repeat = schema(experiments.Repeat, outcome=Outcome)
 Experiment = document(
     experiments.Experiment,

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from paceline.diagnosing import situations
 from paceline.model.explanations import causes
+from paceline.model.measures import intervals
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import Role
 from paceline.services.observing.time_series import Gauge
@@ -126,6 +127,9 @@ class Course(Document):
     evaluations: list[CoursePoint]
 
 
+Interval = schema(intervals.Interval)
+
+
 class Snapshot(Document):
     """How a job does now, or did over its whole life; what ``paceline top -o json`` prints."""
 
@@ -134,13 +138,16 @@ class Snapshot(Document):
     phase: str
     at: Instant
     whole_run: bool
+    interval: Interval | None  # type: ignore[valid-type]
     elapsed_seconds: float | None
     step: int | None
     total_steps: int | None
     progress: float | None
     eta_seconds: float | None
     steps_per_second: float | None
+    examples: int | None
     examples_per_second: float | None
+    input_wait_share: float | None
     loss: float | None
     evaluation: dict[str, Any] | None
     finding: dict[str, Any] | None

@@ -1,4 +1,4 @@
-"""Summaries against numbers worked out by hand, and against anything that a store may hold."""
+"""Snapshots of whole runs against numbers worked out by hand, and against anything that a store may hold."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from support.measured_runs import START, replica, report, sample
 
 from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
+from paceline.model.measures import snapshots
 from paceline.model.measures.intervals import Interval, covered_seconds
 from paceline.model.measures.recordings import Recording
-from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
-from paceline.services.observing import summaries
 
 PS0, PS1 = replica(Role.PS, 0), replica(Role.PS, 1)
 WORKER0, WORKER1 = replica(Role.WORKER, 0), replica(Role.WORKER, 1)
@@ -42,15 +42,14 @@ def test_the_rate_of_all_is_over_the_time_in_which_any_worker_trained() -> None:
     recording = Recording(
         run=measured_runs.run(), at=START, replicas=rows(WORKER0, WORKER1, restarts=1), steps=steps
     )
-    summary = summaries.summarize(recording)
-    assert summary.examples == 2000
-    assert summary.examples_per_second == pytest.approx(2000 / 20)  # 0 to 15 and 25 to 30
-    assert [r.examples_per_second for r in summary.replicas] == [pytest.approx(100), pytest.approx(50)]
-    assert [r.steps for r in summary.replicas] == [15, 5]
-    assert summary.steps == 20
-    assert summary.restarts == 2
-    assert summary.seconds == 100
-    assert summary.interval == Interval(since=START, until=START + 30)
+    whole = snapshots.of_whole_run(recording)
+    assert whole.examples == 2000
+    assert whole.examples_per_second == pytest.approx(2000 / 20)  # 0 to 15 and 25 to 30
+    assert [r.examples_per_second for r in whole.replicas] == [pytest.approx(100), pytest.approx(50)]
+    assert whole.step == 20
+    assert whole.restarts == 2
+    assert whole.elapsed_seconds == 100
+    assert whole.interval == Interval(since=START, until=START + 30)
 
 
 def test_means_leave_out_what_lies_outside_of_training() -> None:
@@ -62,16 +61,12 @@ def test_means_leave_out_what_lies_outside_of_training() -> None:
     ]
     steps = [report(WORKER0, 20, interval_seconds=10.0, examples=1)]
     recording = Recording(run=measured_runs.run(), at=START, replicas=rows(PS0), samples=samples, steps=steps)
-    (found,) = summaries.summarize(recording).replicas
-    assert found.samples == 2
-    assert found.cpu_cores_mean == pytest.approx((1.0 + 3 * 2.0) / 4)
+    (found,) = snapshots.of_whole_run(recording).replicas
+    assert found.cpu_cores == pytest.approx((1.0 + 3 * 2.0) / 4)
     assert found.cpu_cores_max == 2.0
-    assert found.memory_max_bytes == 900
+    assert found.memory_bytes == 900
     assert found.received_bytes_per_second == pytest.approx(600 / 4)
-    assert found.received_bytes == 1_000_600
     assert found.sent_bytes_per_second is None
-    assert found.sent_bytes is None
-    assert found.network_bytes_per_second is None
 
 
 def test_shares_are_of_the_time_in_which_they_were_measured() -> None:
@@ -88,13 +83,13 @@ def test_shares_are_of_the_time_in_which_they_were_measured() -> None:
     recording = Recording(
         at=START, run=measured_runs.run(), replicas=rows(PS0, WORKER0, WORKER1), samples=samples, steps=steps
     )
-    summary = summaries.summarize(recording)
-    assert summary.replicas[0].throttled_share == pytest.approx(0.25)
-    assert summary.replicas[0].switches_per_second == pytest.approx(100)
-    assert summary.replicas[1].input_wait_share == pytest.approx(0.25)
-    assert summary.replicas[1].all_reduce_share == pytest.approx(0.125)
-    assert summary.replicas[2].all_reduce_share is None
-    assert summary.input_wait_share == pytest.approx(0.5)
+    whole = snapshots.of_whole_run(recording)
+    assert whole.replicas[0].throttled_share == pytest.approx(0.25)
+    assert whole.replicas[0].switches_per_second == pytest.approx(100)
+    assert whole.replicas[1].input_wait_share == pytest.approx(0.25)
+    assert whole.replicas[1].all_reduce_share == pytest.approx(0.125)
+    assert whole.replicas[2].all_reduce_share is None
+    assert whole.input_wait_share == pytest.approx(0.5)
 
 
 def test_a_hot_ps_is_named() -> None:
@@ -104,34 +99,26 @@ def test_a_hot_ps_is_named() -> None:
         for of, load in loads.items()
     ]
     recording = Recording(run=measured_runs.run(), at=START, replicas=rows(*loads), samples=samples)
-    summary = summaries.summarize(recording)
-    cpu, network = summary.imbalance("cpu"), summary.imbalance("network")
-    assert cpu is not None
-    assert network is not None
-    assert cpu.loads == tuple(loads.items())
+    servers = snapshots.of_whole_run(recording).servers
+    assert servers is not None
+    cpu, network = servers.imbalances
+    assert (cpu.resource, network.resource) == ("CPU", "network")
+    assert servers.loads("CPU") == loads
     assert cpu.max_over_mean == pytest.approx(3 / (4 / 3))
     assert cpu.gini == pytest.approx(2 * (0.5 + 1.0 + 9.0) / (3 * 4) - 4 / 3)
-    assert cpu.hottest == PS0
-    assert cpu.is_hot
+    assert cpu.hot == servers.hot == PS0
     assert network.max_over_mean == pytest.approx(1)
-    assert not network.is_hot
-    assert summary.ps_load_max_over_mean == pytest.approx(2.25)
+    assert network.hot is None
+    assert servers.max_over_mean == pytest.approx(2.25)
 
 
 def test_the_load_of_a_single_ps_is_not_uneven_but_unknown() -> None:
     recording = Recording(
         at=START, run=measured_runs.run(), replicas=rows(PS0), samples=[sample(PS0, 1, cpu_cores=1.0)]
     )
-    assert summaries.summarize(recording).ps_load_max_over_mean is None
-
-
-def test_the_last_evaluation_counts_field_by_field() -> None:
-    evaluations = [
-        EvaluationReport(replica=WORKER0, attempt=1, at=START + 1, auc=0.7, log_loss=0.5),
-        EvaluationReport(replica=WORKER0, attempt=1, at=START + 2, auc=0.75),
-    ]
-    summary = summaries.summarize(Recording(run=measured_runs.run(), at=START, evaluations=evaluations))
-    assert (summary.auc, summary.log_loss, summary.accuracy) == (0.75, 0.5, None)
+    servers = snapshots.of_whole_run(recording).servers
+    assert servers is not None
+    assert servers.max_over_mean is None
 
 
 def test_what_was_not_measured_is_none_and_never_zero() -> None:
@@ -142,18 +129,33 @@ def test_what_was_not_measured_is_none_and_never_zero() -> None:
         samples=[sample(PS0, 1)],
         steps=[report(WORKER0, 1), report(WORKER0, 2, interval_seconds=None, examples=5)],
     )
-    summary = summaries.summarize(recording)
-    for name in ("examples_per_second", "loss", "input_wait_share", "auc", "log_loss", "steps"):
-        assert getattr(summary, name) is None, name
-    for found in summary.replicas:
-        values = {
-            field.name: getattr(found, field.name)
-            for field in dataclasses.fields(found)
-            if field.name not in ("replica", "phase", "attempt", "restarts", "samples", "examples")
-        }
-        assert set(values.values()) == {None}, values
-    assert summary.notes == ("no root",)
-    assert summaries.summarize(dataclasses.replace(recording, at=START + 7)).seconds == 7
+    whole = snapshots.of_whole_run(recording)
+    for name in ("examples_per_second", "loss", "input_wait_share", "evaluation", "step"):
+        assert getattr(whole, name) is None, name
+    for found in whole.replicas:
+        values = dataclasses.asdict(found)
+        assert {values[name] for name in values if name not in ("row", "measured_at")} == {None}, values
+    assert snapshots.of_whole_run(dataclasses.replace(recording, at=START + 7)).elapsed_seconds == 7
+
+
+def test_a_running_job_has_a_snapshot_of_now_and_one_of_its_whole_run() -> None:
+    steps = [report(WORKER0, second, examples=100 * second) for second in (1, 2, 40)]
+    samples = [sample(WORKER0, second, cpu_cores=float(second)) for second in (1, 2, 40)]
+    recording = Recording(
+        run=measured_runs.run(phase=JobPhase.RUNNING),
+        at=START + 40,
+        replicas=rows(WORKER0, phase=ReplicaPhase.RUNNING),
+        samples=samples,
+        steps=steps,
+    )
+    now, whole = snapshots.of(recording), snapshots.of_whole_run(recording)
+    assert (now.examples_per_second, now.replicas[0].cpu_cores) == (4000, 40)
+    assert (now.whole_run, now.interval, now.examples) == (False, None, None)
+    assert (whole.examples_per_second, whole.replicas[0].cpu_cores) == (pytest.approx(4300 / 3), 43 / 3)
+    assert whole.replicas[0].cpu_cores_max == 40
+    assert (whole.whole_run, whole.examples) == (True, 4300)
+    ended = dataclasses.replace(recording, run=measured_runs.run())
+    assert snapshots.of(ended) == snapshots.of_whole_run(ended)
 
 
 @pytest.mark.parametrize(
@@ -192,7 +194,7 @@ REPORTS = st.builds(
     started=maybe(INSTANTS),
     finished=maybe(INSTANTS),
 )
-def test_any_records_have_a_summary_of_finite_numbers(
+def test_any_records_have_a_snapshot_of_finite_numbers(
     samples: list[Sample],
     steps: list[StepReport],
     ids: set[ReplicaId],
@@ -207,13 +209,15 @@ def test_any_records_have_a_summary_of_finite_numbers(
         steps=sorted(steps, key=lambda s: s.at),
         events=[JobEvent(at=START, kind="running", message="")],
     )
-    summary = summaries.summarize(recording)
-    for value in (*_numbers(summary), *(n for r in summary.replicas for n in _numbers(r))):
-        assert math.isfinite(value)
-        assert value >= 0 or value == summary.loss
-    for one in summary.imbalances:
-        assert 1 - 1e-9 <= one.max_over_mean <= len(one.loads) + 1e-9
-        assert -1e-9 <= one.gini <= 1
+    whole = snapshots.of_whole_run(recording)
+    for part in (whole, *whole.replicas):
+        for value in _numbers(part):
+            assert math.isfinite(value)
+            assert value >= 0 or value == part.loss
+    for role in whole.roles:
+        for one in role.imbalances:
+            assert 1 - 1e-9 <= one.max_over_mean <= len(role.replicas) + 1e-9
+            assert -1e-9 <= one.gini <= 1
 
 
 def _numbers(value: Any) -> list[float]:
