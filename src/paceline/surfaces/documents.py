@@ -82,23 +82,14 @@ def run_document(
         events: events of the job, including observations of its scripts.
     """
     body = {
-        "name": run.name,
+        **{name: value for name, value in plain(run).items() if name != "source"},
         "phase": "lost" if lost else run.phase.value,
         "last_phase": run.phase.value,
-        "message": run.message,
         "labels": dict(run.spec.labels),
         "model": trained_models.name_of(run.spec),
-        "detail": run.detail.value,
-        "engine": run.engine,
-        "directory": run.directory,
-        "submitted_at": instant(run.submitted_at),
-        "started_at": instant(run.started_at),
-        "finished_at": instant(run.finished_at),
         "duration_seconds": _duration(run),
-        "notes": list(run.notes),
         "supervisor_pids": list(supervisor_pids),
         "replicas": [replica_row(row) for row in replicas],
-        "spec": plain(run.spec),
     }
     if events is not None:
         body["events"] = [event(each) for each in events]
@@ -123,23 +114,9 @@ def _duration(run: Run | RunSummary) -> float | None:
 
 def replica_row(row: ReplicaRow) -> dict[str, Any]:
     """Return the entry of a replica."""
-    return {
-        "replica": str(row.replica),
-        "role": row.replica.role.value,
-        "index": row.replica.index,
-        "phase": row.phase.value,
-        "attempt": row.attempt,
-        "restarts": row.restarts,
-        "host": row.host,
-        "address": row.address,
-        "pid": row.pid,
-        "cores": list(row.cores),
-        "memory_limit_bytes": row.memory_bytes,
-        "exit": plain(row.exit) if row.exit else None,
-    }
-
-
-_ROW_FIELDS = ("row", "measured_at")
+    body: dict[str, Any] = plain(row)
+    body["memory_limit_bytes"] = body.pop("memory_bytes")
+    return {**body, "role": row.replica.role.value, "index": row.replica.index}
 
 
 def fit(spec: job_specs.JobSpec, found: Fit) -> dict[str, Any]:
@@ -180,41 +157,17 @@ def snapshot(value: Snapshot, look: DiagnosisRun | None = None) -> dict[str, Any
 def performance(value: Snapshot) -> dict[str, Any]:
     """Return how a job does, or did over its whole run, as a part of a document."""
     return {
+        **_plain_fields(value, "run", "lost", "roles"),
         "name": value.run.name,
         "phase": "lost" if value.lost else value.run.phase.value,
-        "at": instant(value.at),
-        "whole_run": value.whole_run,
-        "interval": plain(value.interval),
         "elapsed_seconds": value.elapsed_seconds,
-        "step": value.step,
-        "total_steps": value.total_steps,
         "progress": value.progress,
         "eta_seconds": value.eta_seconds,
-        "steps_per_second": value.steps_per_second,
-        "examples": value.examples,
-        "examples_per_second": value.examples_per_second,
-        "input_wait_share": value.input_wait_share,
-        "loss": value.loss,
-        "evaluation": _evaluation(value),
         "roles": [
             {
-                "role": role.role.value,
-                "cpu_cores": role.cpu_cores,
-                "memory_bytes": role.memory_bytes,
-                "received_bytes_per_second": role.received_bytes_per_second,
-                "sent_bytes_per_second": role.sent_bytes_per_second,
-                "imbalances": [plain(imbalance) for imbalance in role.imbalances],
+                **_plain_fields(role, "replicas"),
                 "replicas": [
-                    {
-                        **replica_row(replica.row),
-                        **{
-                            field.name: getattr(replica, field.name)
-                            for field in dataclasses.fields(replica)
-                            if field.name not in _ROW_FIELDS
-                        },
-                        "measured_at": instant(replica.measured_at),
-                    }
-                    for replica in role.replicas
+                    {**replica_row(each.row), **_plain_fields(each, "row")} for each in role.replicas
                 ],
             }
             for role in value.roles
@@ -258,7 +211,7 @@ def _split(look: DiagnosisRun) -> dict[str, Any] | None:
     from paceline.model.traces import trace_summaries
 
     shares = trace_summaries.shares(look.recording.traces)
-    return None if shares is None else {**plain(shares), "at": instant(shares.at)}
+    return None if shares is None else _plain_fields(shares)
 
 
 def probe(value: Probe) -> dict[str, Any]:
@@ -343,23 +296,9 @@ def _trainer(of: Trace) -> dict[str, Any]:
         "attempt": of.attempt,
         "at": instant(of.at),
         "untraced_step_microseconds": of.untraced_step_microseconds,
-        "steps": [
-            {
-                **plain(split),
-                "start_at": instant(split.start_at),
-                "total_microseconds": split.total_microseconds,
-            }
-            for split in of.splits
-        ],
+        "steps": [{**plain(split), "total_microseconds": split.total_microseconds} for split in of.splits],
         "clocks": plain(of.clocks),
     }
-
-
-def _evaluation(value: Snapshot) -> dict[str, Any] | None:
-    evaluation = value.evaluation
-    if evaluation is None:
-        return None
-    return {**{k: v for k, v in plain(evaluation).items() if k != "at"}, "at": instant(evaluation.at)}
 
 
 @functools.cache
@@ -380,12 +319,18 @@ def plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):
         return value.value
     if dataclasses.is_dataclass(value):
-        return {
-            name: (instant if is_moment else plain)(getattr(value, name))
-            for name, is_moment in _fields(value.__class__)
-        }
+        return _plain_fields(value)
     if isinstance(value, Mapping):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return value
+
+
+def _plain_fields(value: Any, *omitted: str) -> dict[str, Any]:
+    """Return the fields of a dataclass, but the omitted ones, each as `plain` makes it."""
+    return {
+        name: (instant if is_moment else plain)(getattr(value, name))
+        for name, is_moment in _fields(value.__class__)
+        if name not in omitted
+    }

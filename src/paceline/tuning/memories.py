@@ -12,6 +12,7 @@ from typing import Any
 from paceline.diagnosing.headrooms import LEAST_GAIN
 from paceline.model.deviations import NORMAL_90
 from paceline.model.explanations.causes import FieldChange
+from paceline.model.instants import UnixSeconds
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.studies import trained_models
 from paceline.model.studies.tunings import Objective
@@ -44,7 +45,7 @@ class PastRun:
     name: str
     spec: JobSpec
     settings: Mapping[str, Any]
-    submitted_at: float
+    submitted_at: UnixSeconds
     examples_per_second: float
     used_cores: float | None
     auc: float | None

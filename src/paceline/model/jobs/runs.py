@@ -48,7 +48,7 @@ class Detail(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One submitted job. Its name is unique in the store; times are Unix seconds.
+    """One submitted job. Its name is unique in the store.
 
     Attributes:
         source: the job file, byte for byte as submitted.
@@ -64,11 +64,11 @@ class Run:
     source: str
     engine: str
     directory: str
-    submitted_at: float
+    submitted_at: UnixSeconds
     phase: statuses.JobPhase = statuses.JobPhase.PENDING
     message: str = ""
-    started_at: float | None = None
-    finished_at: float | None = None
+    started_at: UnixSeconds | None = None
+    finished_at: UnixSeconds | None = None
     notes: tuple[str, ...] = ()
     detail: Detail = Detail.FULL
 

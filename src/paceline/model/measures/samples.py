@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from typing import Annotated, TypeVar
 
 from paceline.model import roles
+from paceline.model.instants import UnixSeconds
 from paceline.model.measures.gauges import Combining, GaugeSpec
 
 COUNT, MEAN = Combining.COUNT, Combining.MEAN
@@ -89,7 +90,7 @@ class EvaluationReport:
 
     replica: roles.ReplicaId
     attempt: int
-    at: float
+    at: UnixSeconds
     step: int | None = None
     examples: int | None = None
     auc: float | None = None

@@ -12,6 +12,7 @@ import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 
 from paceline.model import imbalances
+from paceline.model.instants import UnixSeconds
 from paceline.model.jobs.runs import ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures import progresses, rates
@@ -45,7 +46,7 @@ class ReplicaSnapshot:
         all_reduce_share: the share of the time that a rank waited for the gradients of others.
         retransmitted_share: the share of the TCP segments it sent that it had sent before.
         step: the global step that it reported last.
-        measured_at: when it was last measured in the time of the snapshot (Unix seconds).
+        measured_at: when it was last measured in the time of the snapshot.
     """
 
     row: ReplicaRow
@@ -74,7 +75,7 @@ class ReplicaSnapshot:
     input_cpu_cores: float | None = None
     all_reduce_share: float | None = None
     retransmitted_share: float | None = None
-    measured_at: float | None = None
+    measured_at: UnixSeconds | None = None
 
     @property
     def replica(self) -> ReplicaId:
@@ -141,7 +142,7 @@ class Snapshot:
     """A whole job.
 
     Attributes:
-        at: the moment (Unix seconds): now, the end of the job, or the last measurement of a lost one.
+        at: the moment: now, the end of the job, or the last measurement of a lost one.
         lost: whether the job should run, but no supervisor watches it.
         whole_run: whether means are over the whole run rather than over the last seconds.
         interval: the training interval of a whole run; None: of the last seconds, or nothing was measured.
@@ -153,7 +154,7 @@ class Snapshot:
     """
 
     run: Run
-    at: float
+    at: UnixSeconds
     lost: bool
     whole_run: bool
     roles: tuple[RoleSnapshot, ...]

@@ -6,6 +6,7 @@ import dataclasses
 import enum
 from collections.abc import Sequence
 
+from paceline.model.instants import UnixSeconds
 from paceline.model.studies.proposals import Proposal
 from paceline.model.studies.studies import Study, TrialOutcome, TrialPair
 
@@ -88,7 +89,7 @@ class Trial:
         proposals: the changes.
         outcome: what was measured; None: the trial is under way.
         judgement: the comparison with the best trial before it; None: there was none to compare with.
-        since: when its run took on this job file (Unix seconds); None: the run always had it, or never.
+        since: when its run took on this job file; None: the run always had it, or never.
     """
 
     number: int
@@ -98,7 +99,7 @@ class Trial:
     proposals: tuple[Proposal, ...] = ()
     outcome: TrialOutcome | None = None
     judgement: Judgement | None = None
-    since: float | None = None
+    since: UnixSeconds | None = None
 
     @property
     def is_in_turn(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from paceline.model.instants import UnixSeconds
 from paceline.model.traces.traced_steps import Direction, Split, Trace, Transfer
 
 
@@ -128,13 +129,13 @@ class Shares:
     """The shares of the time of steps, between 0 and 1.
 
     Attributes:
-        at: when the last of the traces was made (Unix seconds).
+        at: when the last of the traces was made.
         trainers: the number of traced trainers.
         input_wait: the wait for input; None: it was not measured for all trainers, and the whole has only the
             waits that were measured.
     """
 
-    at: float
+    at: UnixSeconds
     trainers: int
     input_wait: float | None
     pull: float

@@ -13,6 +13,8 @@ import datetime
 import enum
 import re
 
+from paceline.model.instants import UnixSeconds
+
 #: A folder in the folder of a run. It has a folder for each moment of tracing, with a file for each trainer
 #: and attempt.
 FOLDER = "traces"
@@ -119,7 +121,7 @@ class Operation:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """How the time of a step was spent on its trainer; ``start_at`` is in Unix seconds.
+    """How the time of a step was spent on its trainer.
 
     Compute is the time in which any operation runs on the trainer. In the remaining time, pull is while
     values or their ids are on the way, and push while gradients are on the way or being applied. Other is the
@@ -127,7 +129,7 @@ class Split:
     """
 
     step: int
-    start_at: float
+    start_at: UnixSeconds
     input_wait_microseconds: float | None
     pull_microseconds: float
     compute_microseconds: float

@@ -13,14 +13,13 @@ from typing import Any, TypeVar
 
 from paceline.diagnosing.situations import Situation
 from paceline.errors import SourceError
-from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run, RunSummary, SpecChange
-from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
+from paceline.model.jobs.statuses import ExitReason
 from paceline.model.measures.intervals import Interval
 from paceline.model.measures.probes import Cut, CutPart, Elasticity, Probe
 from paceline.model.measures.samples import EvaluationReport
 from paceline.model.measures.snapshots import Imbalance, ReplicaSnapshot, RoleSnapshot, Snapshot
-from paceline.model.roles import ReplicaId, Role
+from paceline.model.roles import ReplicaId
 from paceline.scheduling.fits import Fit
 from paceline.stores import encodings
 
@@ -62,19 +61,7 @@ def check_goes_on(before: object, after: object) -> None:
 
 def run(document: Document, source: str) -> Run:
     """Return a run; ``source`` is its job file."""
-    return Run(
-        name=document["name"],
-        spec=encodings.value(JobSpec, document["spec"]),
-        source=source,
-        engine=document["engine"],
-        directory=document["directory"],
-        submitted_at=_known(document["submitted_at"]),
-        phase=JobPhase(document["last_phase"]),
-        message=document["message"],
-        started_at=instant(document["started_at"]),
-        finished_at=instant(document["finished_at"]),
-        notes=tuple(document["notes"]),
-    )
+    return _value(Run, {**document, "phase": document["last_phase"], "source": source})
 
 
 def summary(document: Document) -> RunSummary:
@@ -84,18 +71,17 @@ def summary(document: Document) -> RunSummary:
 
 def replica(document: Document) -> ReplicaRow:
     """Return a replica."""
-    return ReplicaRow(
-        replica=ReplicaId.parse(document["replica"]),
-        phase=ReplicaPhase(document["phase"]),
-        attempt=document["attempt"],
-        restarts=document["restarts"],
-        memory_bytes=document["memory_limit_bytes"],
-        exit=None if document["exit"] is None else _value(ExitReason, document["exit"]),
-        host=document["host"],
-        address=document["address"],
-        pid=document["pid"],
-        cores=tuple(document["cores"]),
-    )
+    return encodings.value(ReplicaRow, _row(document))
+
+
+def _row(document: Document) -> dict[str, Any]:
+    left = document["exit"]
+    body = {
+        **document,
+        "memory_bytes": document["memory_limit_bytes"],
+        "exit": None if left is None else _fields(ExitReason, left),
+    }
+    return _fields(ReplicaRow, body)
 
 
 def attempt(name: str) -> tuple[ReplicaId, int]:
@@ -134,48 +120,26 @@ def _with_part(document: Document) -> dict[str, Any]:
 
 def snapshot(document: Document, of: Run) -> Snapshot:
     """Return the snapshot of a run."""
-    evaluation = document["evaluation"]
-    if evaluation is not None:
-        evaluation = _value(EvaluationReport, {**evaluation, "at": instant(evaluation["at"])})
-    interval = document["interval"]
-    return Snapshot(
-        run=of,
-        at=_known(document["at"]),
-        lost=document["phase"] == LOST,
-        roles=tuple(map(_role, document["roles"])),
-        interval=None if interval is None else _value(Interval, interval),
-        evaluation=evaluation,
-        **{
-            name: document[name]
-            for name in (
-                "whole_run",
-                "step",
-                "total_steps",
-                "steps_per_second",
-                "examples",
-                "examples_per_second",
-                "input_wait_share",
-                "loss",
-            )
-        },
-    )
+    interval, evaluation = document["interval"], document["evaluation"]
+    body = {
+        **_fields(Snapshot, document),
+        "run": of,
+        "at": _known(document["at"]),
+        "lost": document["phase"] == LOST,
+        "roles": tuple(map(_role, document["roles"])),
+        "interval": None if interval is None else _value(Interval, interval),
+        "evaluation": None if evaluation is None else _value(EvaluationReport, evaluation),
+    }
+    return Snapshot(**body)
 
 
 def _role(document: Document) -> RoleSnapshot:
-    return RoleSnapshot(
-        role=Role(document["role"]),
-        replicas=tuple(map(_replica_snapshot, document["replicas"])),
-        imbalances=tuple(_value(Imbalance, each) for each in document["imbalances"]),
-        **{
-            name: document[name]
-            for name in ("cpu_cores", "memory_bytes", "received_bytes_per_second", "sent_bytes_per_second")
-        },
-    )
-
-
-def _replica_snapshot(document: Document) -> ReplicaSnapshot:
-    measured = _fields(ReplicaSnapshot, {**document, "row": replica(document)})
-    return ReplicaSnapshot(**{**measured, "measured_at": instant(document["measured_at"])})
+    body = {
+        **document,
+        "imbalances": [_fields(Imbalance, each) for each in document["imbalances"]],
+        "replicas": [{**_fields(ReplicaSnapshot, each), "row": _row(each)} for each in document["replicas"]],
+    }
+    return _value(RoleSnapshot, body)
 
 
 def fit(document: Document) -> Fit:

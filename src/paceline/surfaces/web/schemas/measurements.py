@@ -9,12 +9,14 @@ from pydantic import Field
 
 from paceline.diagnosing import situations
 from paceline.model.explanations import causes
-from paceline.model.measures import intervals
+from paceline.model.measures import snapshots
 from paceline.model.measures.samples import EvaluationReport, Sample, StepReport
 from paceline.model.roles import Role
+from paceline.model.traces import trace_summaries
 from paceline.services.observing.time_series import Gauge
-from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Instant, Schema
+from paceline.surfaces.web.schemas.bases import NAMESPACE, Document, Schema
 from paceline.surfaces.web.schemas.derived import document, schema
+from paceline.surfaces.web.schemas.runs import Phase, Replica
 
 _KEYS = ("replica", "attempt", "at", "interval_seconds")
 
@@ -127,33 +129,32 @@ class Course(Document):
     evaluations: list[CoursePoint]
 
 
-Interval = schema(intervals.Interval)
-
-
-class Snapshot(Document):
-    """How a job does now, or did over its whole life; what ``paceline top -o json`` prints."""
-
-    kind: Literal["Snapshot"] = "Snapshot"
-    name: str
-    phase: str
-    at: Instant
-    whole_run: bool
-    interval: Interval | None  # type: ignore[valid-type]
-    elapsed_seconds: float | None
-    step: int | None
-    total_steps: int | None
-    progress: float | None
-    eta_seconds: float | None
-    steps_per_second: float | None
-    examples: int | None
-    examples_per_second: float | None
-    input_wait_share: float | None
-    loss: float | None
-    evaluation: dict[str, Any] | None
-    finding: dict[str, Any] | None
-    unknown: list[str] | None
-    split: dict[str, Any] | None
-    roles: list[dict[str, Any]]
+#: A replica in a snapshot: its state, and its means; ``memory_limit_bytes`` is the limit that it has.
+ReplicaSnapshot = schema(
+    snapshots.ReplicaSnapshot,
+    omit={"row"},
+    **{
+        name: (field.annotation, field)
+        for name, field in Replica.model_fields.items()
+        if name != "memory_limit_bytes"
+    },
+)
+RoleSnapshot = schema(snapshots.RoleSnapshot, replicas=list[ReplicaSnapshot])  # type: ignore[valid-type]
+#: What ``paceline top -o json`` prints: ``finding`` is the primary cause, ``split`` that of a traced step.
+Snapshot = document(
+    snapshots.Snapshot,
+    "Snapshot",
+    omit={"run", "lost"},
+    name=str,
+    phase=Phase,
+    elapsed_seconds=float | None,
+    progress=float | None,
+    eta_seconds=float | None,
+    roles=list[RoleSnapshot],  # type: ignore[valid-type]
+    finding=dict[str, Any] | None,
+    unknown=list[str] | None,
+    split=schema(trace_summaries.Shares, "StepShares") | None,
+)
 
 
 #: Where a job stands; null is what cannot be looked at.

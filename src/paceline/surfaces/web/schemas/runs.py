@@ -10,10 +10,9 @@ from paceline.model.explanations import diagnosis_summaries
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs import runs
 from paceline.model.jobs.run_queries import MOST_RUNS, Order
-from paceline.model.jobs.runs import Detail
-from paceline.model.jobs.statuses import ExitReason, JobPhase, ReplicaPhase
-from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, Instant, Schema
-from paceline.surfaces.web.schemas.derived import listing, schema
+from paceline.model.jobs.statuses import JobPhase
+from paceline.surfaces.web.schemas.bases import JOB_NAME, NAMESPACE, Document, Schema
+from paceline.surfaces.web.schemas.derived import document, listing, schema
 
 Phase = JobPhase | Literal["lost"]
 
@@ -25,44 +24,24 @@ RunSummary = schema(runs.RunSummary, phase=Phase, last_phase=JobPhase, duration_
 RunList = listing("RunList", RunSummary, "A page of jobs.", total=int, after=str | None)
 
 
-class Replica(Schema):
-    """A replica of a job; ``host`` and ``address`` are null before its launch."""
-
-    replica: str
-    role: str
-    index: int
-    phase: ReplicaPhase
-    attempt: int
-    restarts: int
-    host: str | None
-    address: str | None
-    pid: int | None
-    cores: list[int]
-    memory_limit_bytes: int | None
-    exit: ExitReason | None
-
-
-class Run(Document):
-    """A job and its replicas; ``last_phase`` as in lists."""
-
-    kind: Literal["Run"] = "Run"
-    name: str
-    phase: Phase
-    last_phase: JobPhase
-    message: str
-    labels: dict[str, str]
-    model: str
-    detail: Detail
-    engine: str
-    directory: str
-    submitted_at: Instant
-    started_at: Instant | None
-    finished_at: Instant | None
-    duration_seconds: float | None
-    notes: list[str]
-    supervisor_pids: list[int]
-    replicas: list[Replica]
-    spec: dict[str, Any]
+#: ``memory_limit_bytes`` is the limit that the job file asks for.
+Replica = schema(
+    runs.ReplicaRow, "Replica", omit={"memory_bytes"}, role=str, index=int, memory_limit_bytes=int | None
+)
+#: A job and its replicas; ``last_phase`` as in lists.
+Run = document(
+    runs.Run,
+    "Run",
+    omit={"source"},
+    phase=Phase,
+    last_phase=JobPhase,
+    labels=dict[str, str],
+    model=str,
+    duration_seconds=float | None,
+    supervisor_pids=list[int],
+    replicas=list[Replica],  # type: ignore[valid-type]
+    spec=dict[str, Any],
+)
 
 
 #: The numbers of events only grow.
