@@ -34,6 +34,7 @@ NAMES = (
     "precision",
     "trace",
     "inputs",
+    "hdfs",
     "balance",
     "cpu-limits",
     "embedding-memory",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 import itertools
 import re
 import signal
@@ -9,8 +8,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from support import examples, postgresqls
-from support.prerequisites import NotHere
+from support import examples, postgresqls, prerequisites
 
 # A shell starts what it runs in the background with SIGINT ignored, and everything that the tests start would
 # inherit that: Ctrl-C could not be tested there.
@@ -88,9 +86,5 @@ def spread(items: list[pytest.Item], workers: int) -> list[pytest.Item]:
 @pytest.fixture(scope="session")
 def postgresql() -> Iterator[postgresqls.Postgresql]:
     """A PostgreSQL server that lives as long as the session."""
-    with contextlib.ExitStack() as stack:
-        try:
-            server = stack.enter_context(postgresqls.running())
-        except NotHere as error:
-            pytest.skip(str(error))
+    with prerequisites.skipping(), postgresqls.running() as server:
         yield server

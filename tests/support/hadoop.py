@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
-import pytest
 
 from support.kills import until
+from support.prerequisites import NotHere
 
 _SCRIPT = Path(__file__).parents[3] / "shared" / "ground" / "hdfs.sh"
 _STATE = Path(os.environ.get("PACELINE_GROUND") or Path.home() / ".cache" / "paceline-ground") / "hdfs"
@@ -121,10 +121,14 @@ class Hdfs:
 
 @contextlib.contextmanager
 def hdfs() -> Iterator[Hdfs]:
-    """Run a name node and a data node for as long as the block lasts; there is one at a time."""
+    """Run a name node and a data node for as long as the block lasts; there is one at a time.
+
+    Raises:
+        NotHere: Java or Maven is not installed, or Hadoop cannot be fetched or started.
+    """
     missing = [each for each in ("java", "mvn") if shutil.which(each) is None]
     if missing or not _SCRIPT.exists():
-        pytest.skip(f"no HDFS: {', '.join(missing) or _SCRIPT}")
+        raise NotHere(f"no HDFS: {', '.join(missing) or _SCRIPT}")
     with _LOCK.open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         try:
@@ -132,7 +136,7 @@ def hdfs() -> Iterator[Hdfs]:
                 [_SCRIPT, "up"], capture_output=True, text=True, check=True, timeout=_FETCH_SECONDS
             )
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
-            pytest.skip(f"no HDFS: {error} {str(error.stderr)[-500:]}")
+            raise NotHere(f"no HDFS: {error} {str(error.stderr)[-500:]}") from error
         made = Hdfs()
         try:
             made.wait_until_ready()

@@ -4,7 +4,7 @@ import threading
 import time
 
 import pytest
-from support import hadoop, kills
+from support import hadoop, kills, prerequisites
 
 from paceline.training import connections, errors
 from paceline.training.checkpoints.checkpoint_mirrors import CheckpointMirror
@@ -24,7 +24,7 @@ def store(monkeypatch):
     import hdfs_native.fsspec
 
     hdfs_native.fsspec.HdfsFileSystem.clear_instance_cache()
-    with hadoop.hdfs() as made:
+    with prerequisites.skipping(), hadoop.hdfs() as made:
         yield made
     hdfs_native.fsspec.HdfsFileSystem.clear_instance_cache()
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from support import hadoop, kills, leftovers
+from support import hadoop, kills, leftovers, prerequisites
 from support.neighbours import neighbour
 from support.s3_stores import s3_store
 from support.shell_jobs import Submit, enough, shell_job
@@ -46,7 +46,7 @@ def _in_s3() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _in_hdfs() -> Iterator[str]:
-    with hadoop.hdfs() as store:
+    with prerequisites.skipping(), hadoop.hdfs() as store:
         store.put("/clicks", b"what it reads")
         yield READ_HDFS.format(url=f"{store.web}/clicks")
 
