@@ -113,6 +113,22 @@ def test_inputs_bind_when_they_bring_less_than_is_asked_for() -> None:
     )
 
 
+def test_all_trainers_read_from_one_storage() -> None:
+    four, eight = (
+        layout(
+            trainers=(Trainers(replicas=workers(count), cores=1.0, host=None),), storage_steps_per_second=5.0
+        )
+        for count in (4, 8)
+    )
+    resources, (group,) = costs.network(four, COSTS)
+    assert ("storage", 5.0, 1) in [(each.name, each.rate, each.copies) for each in resources]
+    assert (group.phases[0], group.computes_in) == (({"storage": 1.0},), 1)
+    for each in (four, eight):
+        speed = predictions.speed(each, COSTS)
+        assert speed.steps_per_second == pytest.approx(5.0, rel=0.02)
+        assert max(speed.uses, key=speed.uses.__getitem__) == "storage"
+
+
 def test_more_background_than_cores_leaves_a_little() -> None:
     small = layout(servers=(ParameterServer(cores=0.005, host=None, step_bytes=0.0),))
     rates = {each.name: each.rate for each in costs.network(small, COSTS)[0]}

@@ -72,3 +72,19 @@ def test_the_knee_is_where_no_more_brings_a_tenth() -> None:
     assert 1 < place < 5
     assert max(each.times for each in grown) < 1.1 * grown[place].times
     assert forecasts.knee(grown[:1]) == 0
+
+
+def test_whether_storage_gives_more_to_more_trainers_is_not_known() -> None:
+    slow = dataclasses.replace(LAYOUT, storage_steps_per_second=1.0)
+    trainers = (Trainers(replicas=workers(8), cores=1.0, host=None),)
+    given = dataclasses.replace(measured(), layout=slow, steps_per_second=1.0)
+    for tell in (forecasts.forecast, forecasts.sketch):
+        found = tell(given, calibrations.calibrated([given]), dataclasses.replace(slow, trainers=trainers))
+        assert found.times == pytest.approx(1.0, rel=0.05)
+        assert found.low < 1.0
+        assert found.high > 1.8
+        assert found.then.binds == "storage"
+        assert "storage_steps_per_second" in found.untold
+        same = tell(given, calibrations.calibrated([given]), dataclasses.replace(slow, batch_size=10))
+        assert same.high < 1.5
+        assert "storage_steps_per_second" not in same.untold

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from paceline.diagnosing import catalogues, chains, confirmations, needs, outlooks, standstills, topics
+from paceline.diagnosing import catalogues, chains, confirmations, needs, scalings, standstills, topics
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import limits
 from paceline.diagnosing.situations import Situation
@@ -40,7 +40,7 @@ def diagnose(recording: Recording, situation: Situation, *, case: Case | None = 
         summary=_summary(alone, causes, situation, is_known=not unknown),
         causes=causes,
         unknown=(*alone.unknown, *unknown),
-        outlook=outlooks.outlook(case),
+        outlook=scalings.outlook(case),
         thresholds=recording.thresholds,
     )
 

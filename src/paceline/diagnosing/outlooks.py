@@ -1,14 +1,14 @@
-"""How a job scales: what is its bottleneck now, and what more of a resource would bring."""
+"""What more of a resource would bring, by a network of queues."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
 from paceline.diagnosing import usages
 from paceline.diagnosing.cases import Case, mean, once
 from paceline.diagnosing.thresholds import Threshold, Unit
-from paceline.model.explanations.causes import Gain, Option, Outlook
+from paceline.model.explanations.causes import Gain
 from paceline.model.measures import rates
 from paceline.model.measures.snapshots import ReplicaSnapshot
 from paceline.model.roles import ReplicaId, Role
@@ -87,10 +87,11 @@ def gain(case: Case, change: Callable[[Queues], Queues]) -> Gain | None:
     One bound of the gain takes into account that trainers wait for each other, the other one does not.
     """
     now = network(case)
-    return None if now is None else _gain(now, change(now))
+    return None if now is None else between(now, change(now))
 
 
-def _gain(now: Queues, then: Queues) -> Gain:
+def between(now: Queues, then: Queues) -> Gain:
+    """Return the gain from one network to another."""
     waiting = then.steps_per_second() / now.steps_per_second()
     free = then.most_steps_per_second() / now.most_steps_per_second()
     return Gain(low=min(waiting, free), high=max(waiting, free))
@@ -216,40 +217,3 @@ def own_times(now: Queues, factor: float) -> Queues:
 
 def _with(now: Queues, seconds: Callable[[str, float], float]) -> Queues:
     return dataclasses.replace(now, stations={name: seconds(name, old) for name, old in now.stations.items()})
-
-
-def outlook(case: Case) -> Outlook | None:
-    """Return how the job scales; None: steps or the load of servers were not measured."""
-    now = network(case)
-    if now is None:
-        return None
-    uses = _uses(case, now)
-    binds, most = max(uses.items(), key=lambda item: item[1])
-    binding = case.value(BINDING_USE)
-    options = [("2 x workers", trainers_times(now, 2)), ("2 x PS", more_servers(case, 2)(now))]
-    if any(name.startswith(_LINK) for name in now.stations):
-        options.append(("2 x bandwidth", links_times(now, 2)))
-    return Outlook(
-        binds=binds if most >= binding else f"{CALLS} (nothing is used to {binding:.0%})",
-        uses=tuple(sorted(uses.items(), key=lambda item: -item[1])),
-        knee_workers=now.knee,
-        options=tuple(
-            Option(what=what, gain=_gain(now, then), binds=_binds(uses, then)) for what, then in options
-        ),
-    )
-
-
-def _uses(case: Case, now: Queues) -> dict[str, float]:
-    measured = rates.total(each.steps_per_second for each in case.trainers) or 0.0
-    found = {name: min(1.0, seconds * measured) for name, seconds in now.stations.items()}
-    own = mean(case.trainers, lambda each: usages.cpu(case, each))
-    waits = mean(case.trainers, lambda each: each.input_wait_share)
-    return found | {name: use for name, use in ((OWN, own), (INPUT, waits)) if use is not None}
-
-
-def _binds(uses: Mapping[str, float], then: Queues) -> str:
-    """Return the most used bound of a network; the trainers' own computing and input are used as now."""
-    throughput = then.steps_per_second()
-    own = {name: use for name, use in uses.items() if name in (OWN, INPUT)}
-    found = own | {name: seconds * throughput for name, seconds in then.stations.items()}
-    return max(found, key=found.__getitem__)

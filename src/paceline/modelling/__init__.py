@@ -13,7 +13,8 @@ The equation of a step, as `costs.network` sets it up and `flows.flow` solves it
 
 The last three terms of T are phases: each lasts as long as the slowest of its draws on resources.
 
-    input     1 batch of the trainer's input, if `input_steps_per_second` is set
+    input     1 batch of the trainer's input and of the storage that all trainers read from, if
+              `input_steps_per_second` and `storage_steps_per_second` are set
     compute   core seconds of the trainer: trainer_seconds + trainer_visit_seconds * servers
     exchange  visits to all servers, side by side. A visit draws
               core seconds of the server: server_visit_seconds + server_byte_seconds * step_bytes
@@ -38,6 +39,7 @@ not wait for itself (Schweitzer 1979; Bard 1979). Several cores are taken as in 
     shared machine     core second  max(cores - b, cores / 10)  1     0                            1
     link, each way     byte         bits / 8 * 1448 / 1514      none  max(128 KiB, rate * 0.01 s)  0.99
     input (a trainer)  batch        input_steps_per_second      none  2 batches                    0.99
+    storage            batch        storage_steps_per_second    none  2 batches a trainer          0.99
 
 b is the background of all processes that use these cores (`trainer_background_cores`,
 `server_background_cores`). Cores are drawn on at each level that has a limit: the replica, its host, the

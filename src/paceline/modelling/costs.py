@@ -24,6 +24,8 @@ QUOTA_SECONDS = 0.1
 LINK_BURST_SECONDS, LINK_BURST_BYTES = 0.01, 128 * 1024
 #: The share of an Ethernet frame of 1514 bytes that headers leave for TCP's payload (RFC 894, 791, 9293).
 LINK_PAYLOAD = 1448 / 1514
+#: The resource that all trainers read from.
+STORAGE = "storage"
 #: Batches that an input prepares ahead while a trainer computes (``tf.data.Dataset.prefetch``).
 INPUT_AHEAD = 2.0
 #: The share of cores that is left for steps at least, even if the background alone would take all of them.
@@ -106,9 +108,18 @@ def _resources(layout: ModelLayout, costs: Costs) -> Iterator[Resource]:
             yield _quota(f"cores of {name}", group.cores, used, copies=group.count)
         elif f"cores of {name}" in _core_names(layout, group, name):
             yield _unlimited(f"cores of {name}")
-        if layout.input_steps_per_second is not None:
+    yield from _inputs(layout)
+
+
+def _inputs(layout: ModelLayout) -> Iterator[Resource]:
+    """Yield what trainers wait for before a step: the input of each, and the storage of all."""
+    if layout.input_steps_per_second is not None:
+        for name, group in _groups_by_name(layout).items():
             rate = layout.input_steps_per_second
             yield Resource(name=f"input of {name}", rate=rate, burst=INPUT_AHEAD, copies=group.count)
+    if layout.storage_steps_per_second is not None:
+        ahead = INPUT_AHEAD * layout.trainer_count
+        yield Resource(name=STORAGE, rate=layout.storage_steps_per_second, burst=ahead)
 
 
 def _background_cores(
@@ -179,7 +190,12 @@ def _groups(layout: ModelLayout, costs: Costs) -> Iterator[TrainerGroup]:
             | links(group.host, server.host, server.step_bytes / 2)
             for index, server in enumerate(layout.servers)
         ]
-        reading = [({f"input of {name}": 1.0},)] if layout.input_steps_per_second is not None else []
+        inputs = {
+            f"input of {name}": layout.input_steps_per_second,
+            STORAGE: layout.storage_steps_per_second,
+        }
+        draws = {source: 1.0 for source, rate in inputs.items() if rate is not None}
+        reading = [(draws,)] if draws else []
         yield TrainerGroup(
             name=name,
             trainers=group.count,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -40,7 +40,7 @@ class Forecast:
         times: how many times as fast the other layout is.
         low, high: the interval of ``times``, with `CONFIDENCE`.
         cores_now, cores_then: the cores that each layout asks for; None: some are not limited.
-        untold: the costs that the run does not determine; their assumed uncertainty widens the interval.
+        untold: what the run does not determine, most of it costs; its uncertainty widens the interval.
     """
 
     now: Speed
@@ -83,8 +83,14 @@ def forecast(measured: MeasuredRun, calibration: Calibration, layout: ModelLayou
     """Return the expected speed of another layout of a measured job.
 
     It is the measured speed times the ratio of the two predictions, so the model's error for the measured
-    layout cancels. The interval comes from the uncertainty of the costs and from the error of the model.
+    layout cancels. The interval comes from the uncertainty of the costs and from the error of the model. If
+    trainers wait for storage, it is not known whether more of them would get more from there: the interval
+    covers both.
     """
+    return _either(_forecast_known, measured, calibration, layout)
+
+
+def _forecast_known(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout) -> Forecast:
     now, then = (predictions.speed(each, calibration.costs) for each in (measured.layout, layout))
     likely = _likely(calibration, measured.layout)
     speeds = predictions.speeds([(layout, costs) for costs, _ in likely])
@@ -102,6 +108,10 @@ def sketch(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout)
     The interval is that of a normal distribution: it takes the logarithm of the speed as a linear function of
     the logarithms of the costs.
     """
+    return _either(_sketch_known, measured, calibration, layout)
+
+
+def _sketch_known(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout) -> Forecast:
     now, then = (_speed(each, calibration.costs) for each in (measured.layout, layout))
     times = then.steps_per_second / now.steps_per_second
     slopes = np.array(_slopes(calibration, layout)) - np.array(_slopes(calibration, measured.layout))
@@ -110,6 +120,30 @@ def sketch(measured: MeasuredRun, calibration: Calibration, layout: ModelLayout)
     spread = NORMAL_90 * math.hypot(math.sqrt(variance), missed)
     ends = times * math.exp(-spread), times * math.exp(spread)
     return _forecast(measured, calibration, layout, (now, then), ends)
+
+
+def _either(
+    known: Callable[[MeasuredRun, Calibration, ModelLayout], Forecast],
+    measured: MeasuredRun,
+    calibration: Calibration,
+    layout: ModelLayout,
+) -> Forecast:
+    """Return the forecast if all trainers share what storage delivers now.
+
+    If their number changes, the interval also covers that each trainer gets as much as one does now.
+    """
+    shared = known(measured, calibration, layout)
+    total, before = layout.storage_steps_per_second, measured.layout.trainer_count
+    if total is None or layout.trainer_count == before:
+        return shared
+    own = dataclasses.replace(layout, storage_steps_per_second=None, input_steps_per_second=total / before)
+    apart = known(measured, calibration, own)
+    return dataclasses.replace(
+        shared,
+        low=min(shared.low, apart.low),
+        high=max(shared.high, apart.high),
+        untold=(*shared.untold, "storage_steps_per_second"),
+    )
 
 
 def _forecast(

@@ -67,6 +67,8 @@ class ModelLayout:
         steps_in_flight: the steps that each trainer has under way at once.
         input_steps_per_second: the most batches a second that the input of each trainer delivers; None: the
             input delivers more than its trainer asks for.
+        storage_steps_per_second: the most batches a second that the storage delivers to all trainers; None:
+            it delivers more than they ask for.
     """
 
     servers: tuple[ParameterServer, ...]
@@ -76,6 +78,12 @@ class ModelLayout:
     batch_size: int
     steps_in_flight: int = 1
     input_steps_per_second: float | None = None
+    storage_steps_per_second: float | None = None
+
+    @property
+    def waits_for_input(self) -> bool:
+        """Whether a step begins with a wait for its batch."""
+        return (self.input_steps_per_second, self.storage_steps_per_second) != (None, None)
 
     @property
     def trainer_count(self) -> int:
@@ -104,6 +112,7 @@ def layout(
     batch_size: int,
     steps_in_flight: int = 1,
     input_steps_per_second: float | None = None,
+    storage_steps_per_second: float | None = None,
     updated_whole: Collection[str] = (),
 ) -> ModelLayout:
     """Return the layout of a job.
@@ -116,6 +125,7 @@ def layout(
         batch_size: examples in a step.
         steps_in_flight: the steps that each trainer has under way at once.
         input_steps_per_second: see `ModelLayout`.
+        storage_steps_per_second: see `ModelLayout`.
         updated_whole: the tables that each update changes in all rows.
 
     Raises:
@@ -148,6 +158,7 @@ def layout(
         batch_size=batch_size,
         steps_in_flight=steps_in_flight,
         input_steps_per_second=input_steps_per_second,
+        storage_steps_per_second=storage_steps_per_second,
     )
 
 

@@ -73,7 +73,7 @@ def _waits(layout: ModelLayout, done: Simulated, seconds: int) -> Iterator[tuple
     """Yield the part of each second that each trainer waited for a batch: the first phase, if input binds."""
     for trainers, group in zip(layout.trainers, done.first_phases, strict=True):
         for replica, spans in zip(trainers.replicas, group, strict=True):
-            if layout.input_steps_per_second is None or not spans:
+            if not layout.waits_for_input or not spans:
                 yield replica, np.zeros(seconds)
                 continue
             begun, over = (_passed(np.array(each), seconds) for each in zip(*spans, strict=True))

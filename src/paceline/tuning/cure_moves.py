@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paceline.diagnosing import headrooms, outlooks, trainings, usages
+from paceline.diagnosing import headrooms, outlooks, scalings, trainings, usages
 from paceline.diagnosing.cases import Case, mean
 from paceline.diagnosing.inputs import readings
 from paceline.diagnosing.optimizers import reliefs
@@ -120,7 +120,7 @@ def _inputs(case: Case) -> Iterator[Proposal]:
 
 
 def _transfer_precision(case: Case) -> Iterator[Proposal]:
-    outlook, moved = outlooks.outlook(case), _moved_bytes(case)
+    outlook, moved = scalings.outlook(case), _moved_bytes(case)
     if outlook is None or not moved or not trainings.is_of_sessions(case):
         return
     if not outlook.binds.startswith(outlooks.link_station("")):

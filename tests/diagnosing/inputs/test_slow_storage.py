@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from support import cases
 from support.cases import found
 
@@ -48,6 +49,30 @@ def test_a_job_of_the_library_may_keep_copies() -> None:
     inputs = {"cache": {"folder": "/cache"}}
     (cause,) = found(slow_storage, _recording(spec={"training": {"inputs": inputs}}))
     assert not any("cache" in each for each in cause.next_steps)
+
+
+@pytest.mark.parametrize(
+    ("train", "names", "way"),
+    [
+        ("data/*.csv", "storage:", "dd if=FILE"),
+        (["hdfs://nn:8020/a.csv", "hdfs://nn:8020/b.csv"], "storage (hdfs://nn:8020):", "hdfs dfs -cat FILE"),
+        ("s3://clicks/a/*.csv", "storage (s3://clicks):", "aws s3 cp FILE"),
+        ("https://ada:secret@host:81/a.csv?key=1", "storage (https://host:81):", "curl"),
+        (["s3a://clicks/a", "https://host/b"], "storage (s3a://clicks, https://host):", "curl"),
+    ],
+)
+def test_the_storage_is_named_as_the_job_file_names_it(train: Any, names: str, way: str) -> None:
+    spec = {"training": {"inputs": {"train": train, "cache": {"folder": "/cache"}}}}
+    (cause,) = found(slow_storage, _recording(spec=spec))
+    assert cause.what.startswith(f"Trainers wait for {names} 60% ")
+    assert way in cause.next_steps[-1]
+
+
+def test_a_script_may_name_its_storage_in_its_command() -> None:
+    command = ("python", "train.py", "--data=hdfs://ns1/clicks", "--out", "runs://")
+    (cause,) = found(slow_storage, _recording(spec={"command": command}))
+    assert "(hdfs://ns1)" in cause.what
+    assert "hdfs fsck FILE" in cause.next_steps[-1]
 
 
 def test_loaders_of_pytorch_may_read_ahead() -> None:

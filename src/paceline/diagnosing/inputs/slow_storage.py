@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from paceline.diagnosing import needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
+from paceline.diagnosing.inputs.readings import InputBoundJob
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
 from paceline.model.explanations.findings import Severity
@@ -31,20 +33,26 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     reading = readings.find(case, case.value(readings.INPUT_BOUND))
     if reading is None:
         return
-    resting = readings.most(case, reading, decode=False)
-    # A script that feeds its batches may compute or sleep between its steps: then storage is not the cause.
-    other = (BetweenStepsActivity.COMPUTING, BetweenStepsActivity.RESTING)
-    if not resting or any(between_steps.most(case, reading, what) for what in other):
+    if not waits_for_storage(case, reading):
         return
+    resting = readings.most(case, reading, decode=False)
     yield readings.hit(
         case,
         reading,
         resting,
         "rest",
-        what=f"Trainers wait for storage: {reading.share:.0%} of their time they have no examples, and their "
-        "cores rest.",
+        what=f"Trainers wait for {_storage(case)}: {reading.share:.0%} of their time they have no examples, "
+        "and their cores rest.",
         next_steps=_ways(case),
     )
+
+
+def waits_for_storage(case: Case, reading: InputBoundJob) -> bool:
+    """Return whether the trainers that wait for input wait for what they read it from."""
+    # A script that feeds its batches may compute or sleep between its steps: then storage is not the cause.
+    other = (BetweenStepsActivity.COMPUTING, BetweenStepsActivity.RESTING)
+    is_resting = bool(readings.most(case, reading, decode=False))
+    return is_resting and not any(between_steps.most(case, reading, what) for what in other)
 
 
 #: The next step that makes batches while steps run.
@@ -54,11 +62,41 @@ _AHEAD = (
 )
 
 
+#: The scheme of a URL and its server, without the name and the password that may stand before it.
+_SERVER = re.compile(r"\b([a-z][a-z0-9+.]{1,15})://(?:[^/@\s]{0,300}@)?([^/@\s'\"]{1,300})")
+#: How to find out what the storage itself gives, by the scheme of its URLs; that of local files is "".
+_MEASURED = {
+    "": "faster storage, or files on several disks; measure it: dd if=FILE of=/dev/null bs=1M",
+    "hdfs": "a faster HDFS; measure it where a worker runs: time hdfs dfs -cat FILE > /dev/null; hdfs fsck "
+    "FILE -files -blocks -locations says which data nodes have it, hdfs dfs -setrep 3 FILE puts it on more",
+    "s3": "a store that is nearer or faster; measure it where a worker runs: time aws s3 cp FILE - "
+    "> /dev/null",
+}
+_ELSEWHERE = "a server that is nearer or faster; measure it where a worker runs: time curl -so /dev/null URL"
+
+
+def _servers(case: Case) -> dict[str, str]:
+    """Return the scheme of each server that the job file names for its input: ``hdfs://namenode:8020``."""
+    trained = trainings.section(case, "inputs").get("train", ())
+    urls = [trained] if isinstance(trained, str) else list(trained)
+    urls += [
+        word for role in case.spec.roles if role.role.trains for word in role.command or case.spec.command
+    ]
+    found = (_SERVER.search(str(url)) for url in urls)
+    return {f"{each[1]}://{each[2]}": each[1] for each in found if each is not None}
+
+
+def _storage(case: Case) -> str:
+    servers = _servers(case)
+    return f"storage ({', '.join(servers)})" if servers else "storage"
+
+
 def _ways(case: Case) -> tuple[str, ...]:
     cache = "spec.training.inputs.cache.folder: a folder of a fast disk keeps copies of remote files"
+    schemes = dict.fromkeys(_servers(case).values()) or {"": None}
     ways = (
         "fewer bytes for an example: Parquet in place of CSV or TFRecord",
-        "faster storage, or files on several disks; measure it: dd if=FILE of=/dev/null bs=1M",
+        *(_MEASURED.get("s3" if scheme == "s3a" else scheme, _ELSEWHERE) for scheme in schemes),
     )
     if readings.is_loaded(case):
         return (_AHEAD, *ways)

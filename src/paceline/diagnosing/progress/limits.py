@@ -10,7 +10,7 @@ import dataclasses
 import statistics
 from collections.abc import Iterator, Sequence
 
-from paceline.diagnosing import headrooms, needs, outlooks, usages
+from paceline.diagnosing import headrooms, needs, outlooks, scalings, usages
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.progress import bound_parts, silences
 from paceline.diagnosing.rules import Hit, rule
@@ -76,7 +76,7 @@ def at_limit(case: Case) -> Iterator[Hit]:
 
 def _binding(case: Case) -> Iterator[Hit]:
     """Yield the bottleneck of the network of queues, if it is nearly fully used and trainers wait for it."""
-    outlook = outlooks.outlook(case)
+    outlook = scalings.outlook(case)
     if outlook is None:
         return
     binds, use = outlook.uses[0]

@@ -10,7 +10,7 @@ from typing import Any
 from paceline import specs
 from paceline.diagnosing import confirmations, trainings
 from paceline.diagnosing.cases import Case
-from paceline.diagnosing.inputs import readings
+from paceline.diagnosing.inputs import readings, slow_storage
 from paceline.diagnosing.optimizers import dense_updates
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
@@ -162,6 +162,7 @@ def layout(
         machine_cores=cores,
         batch_size=now.batch_size,
         input_steps_per_second=now.input_steps_per_second,
+        storage_steps_per_second=now.storage_steps_per_second,
     )
 
 
@@ -284,7 +285,7 @@ def _measured(case: Case) -> MeasuredRun:
         )
     # If trainers do not wait for input, it delivers as much as they ask for, and more if they asked for more.
     waiting = readings.find(case, case.value(readings.INPUT_BOUND))
-    brings = None if waiting is None else steps / len(trainers)
+    is_storage = waiting is not None and slow_storage.waits_for_storage(case, waiting)
     return MeasuredRun(
         layout=_layout(
             case.spec,
@@ -293,7 +294,8 @@ def _measured(case: Case) -> MeasuredRun:
             updated_whole=[table.name for table in dense_updates.whole_tables(case)] if is_seen else (),
             machine_cores=case.machine_cores if recording.run.engine == LOCAL else None,
             batch_size=round(examples / steps),
-            input_steps_per_second=brings,
+            input_steps_per_second=None if waiting is None or is_storage else steps / len(trainers),
+            storage_steps_per_second=steps if is_storage else None,
         ),
         steps_per_second=steps,
         trainer_cores=cores,
@@ -310,6 +312,7 @@ def _layout(
     machine_cores: float | None,
     batch_size: int,
     input_steps_per_second: float | None,
+    storage_steps_per_second: float | None,
 ) -> ModelLayout:
     if plan is None:
         raise InvalidInput(
@@ -330,6 +333,7 @@ def _layout(
             batch_size=batch_size,
             steps_in_flight=1 if is_seen else (spec.training or {}).get("steps_in_flight", 1),
             input_steps_per_second=input_steps_per_second,
+            storage_steps_per_second=storage_steps_per_second,
             updated_whole=updated_whole,
         )
     except ValueError as error:

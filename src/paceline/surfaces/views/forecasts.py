@@ -26,6 +26,7 @@ COSTS = {
     "server_whole_byte_seconds": "what it costs a PS to update a table whole",
     "trainer_background_cores": "what a trainer uses besides",
     "server_background_cores": "what a PS uses besides",
+    "storage_steps_per_second": "that the storage gives no more to more trainers",
 }
 
 

@@ -1,0 +1,78 @@
+"""How a job scales: what binds its speed now, and what other sizes would bring."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from paceline.diagnosing import outlooks, usages
+from paceline.diagnosing.cases import Case, mean
+from paceline.diagnosing.inputs import readings, slow_storage
+from paceline.diagnosing.outlooks import INPUT, OWN
+from paceline.model.explanations.causes import Gain, Option, Outlook
+from paceline.model.measures import rates
+from paceline.modelling.queues import Queues
+
+
+def outlook(case: Case) -> Outlook | None:
+    """Return how the job scales; None: steps or the load of servers were not measured."""
+    now = outlooks.network(case)
+    if now is None:
+        return None
+    uses, shared = _uses(case, now), _with_storage(case, now)
+    binds, most = max(uses.items(), key=lambda item: item[1])
+    binding = case.value(outlooks.BINDING_USE)
+    changes: list[tuple[str, Callable[[Queues], Queues]]] = [
+        ("2 x workers", lambda network: outlooks.trainers_times(network, 2)),
+        ("2 x PS", outlooks.more_servers(case, 2)),
+    ]
+    if any(name.startswith(outlooks.link_station("")) for name in now.stations):
+        changes.append(("2 x bandwidth", lambda network: outlooks.links_times(network, 2)))
+    return Outlook(
+        binds=binds if most >= binding else f"{outlooks.CALLS} (nothing is used to {binding:.0%})",
+        uses=tuple(sorted(uses.items(), key=lambda item: -item[1])),
+        knee_workers=now.knee if shared is None else None,
+        options=tuple(
+            Option(what=what, gain=_gain(now, shared, change), binds=_binds(uses, change(now)))
+            for what, change in changes
+        ),
+    )
+
+
+def _with_storage(case: Case, now: Queues) -> Queues | None:
+    """Return the network with the storage that all trainers read from as a station; None: none waits for it.
+
+    Whether more trainers get more from there is not known. With the station they do not.
+    """
+    reading = readings.find(case, case.value(readings.INPUT_BOUND))
+    steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
+    if reading is None or not steps_per_second or not slow_storage.waits_for_storage(case, reading):
+        return None
+    waited = reading.share * now.trainers / steps_per_second
+    return dataclasses.replace(
+        now,
+        own_seconds=max(0.0, now.own_seconds - waited),
+        stations={**now.stations, INPUT: 1 / steps_per_second},
+    )
+
+
+def _gain(now: Queues, shared: Queues | None, change: Callable[[Queues], Queues]) -> Gain:
+    """Return the gain of a change, whether or not trainers share their storage."""
+    gains = [outlooks.between(each, change(each)) for each in (now, shared) if each is not None]
+    return Gain(low=min(gain.low for gain in gains), high=max(gain.high for gain in gains))
+
+
+def _uses(case: Case, now: Queues) -> dict[str, float]:
+    measured = rates.total(each.steps_per_second for each in case.trainers) or 0.0
+    found = {name: min(1.0, seconds * measured) for name, seconds in now.stations.items()}
+    own = mean(case.trainers, lambda each: usages.cpu(case, each))
+    waits = mean(case.trainers, lambda each: each.input_wait_share)
+    return found | {name: use for name, use in ((OWN, own), (INPUT, waits)) if use is not None}
+
+
+def _binds(uses: Mapping[str, float], then: Queues) -> str:
+    """Return the most used bound of a network; the trainers' own computing and input are used as now."""
+    throughput = then.steps_per_second()
+    own = {name: use for name, use in uses.items() if name in (OWN, INPUT)}
+    found = own | {name: seconds * throughput for name, seconds in then.stations.items()}
+    return max(found, key=found.__getitem__)

@@ -1,0 +1,42 @@
+"""What other sizes of a job would bring."""
+
+from __future__ import annotations
+
+import pytest
+from support import cases
+
+from paceline.diagnosing import scalings
+from paceline.diagnosing.cases import Case
+from paceline.model.explanations.causes import Outlook
+
+RESTING = {"cpu_cores": 0.1, "cpu_limit_cores": 1.0}
+BUSY = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
+WORKERS = ("worker-0", "worker-1")
+
+
+def outlook(load: dict[str, float], wait: float) -> Outlook:
+    loads = {"ps-0": {"cpu_cores": 0.1, "cpu_limit_cores": 1.0}, **dict.fromkeys(WORKERS, load)}
+    steps = {name: {**cases.STEPS, "input_wait_seconds": wait} for name in WORKERS}
+    found = scalings.outlook(Case.of(cases.recording(loads, steps=steps)))
+    assert found is not None
+    return found
+
+
+def test_more_workers_may_bring_nothing_if_they_wait_for_storage() -> None:
+    found = outlook(RESTING, 0.9)
+    assert found.binds == "reading of examples"
+    assert found.knee_workers is None
+    workers, servers = found.options
+    assert (workers.what, servers.what) == ("2 x workers", "2 x PS")
+    assert workers.gain.low == pytest.approx(1.0, abs=0.05)
+    assert workers.gain.high > 1.8
+    assert servers.gain.low == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize(("load", "wait"), [(RESTING, 0.0), (BUSY, 0.4)])
+def test_more_workers_bring_more_if_they_wait_for_nothing_or_decode_by_themselves(
+    load: dict[str, float], wait: float
+) -> None:
+    found = outlook(load, wait)
+    assert found.options[0].gain.low > 1.5
+    assert found.knee_workers is not None
