@@ -81,7 +81,7 @@ def main() -> int:
     counts = collections.Counter(test for tests in notes.failed.values() for test in tests)
     for test, count in counts.most_common():
         print(f"{count:3} of {len(notes.failed)} runs: {test}")
-    print(f"soak: {len(notes.failed)} runs, {sum(counts.values())} failures of {len(counts)} tests")
+    print(f"soak: {len(notes.failed)} runs, {len(counts)} tests failed, {sum(counts.values())} times in all")
     return 1 if counts else 0
 
 

@@ -14,10 +14,12 @@ BUSY = {"cpu_cores": 0.95, "cpu_limit_cores": 1.0}
 WORKERS = ("worker-0", "worker-1")
 
 
-def outlook(load: dict[str, float], wait: float) -> Outlook:
+def outlook(load: dict[str, float], wait: float, paused: float | None = None) -> Outlook:
+    """Return the outlook of two workers; ``paused`` is the elasticity that a probe found of their number."""
     loads = {"ps-0": {"cpu_cores": 0.1, "cpu_limit_cores": 1.0}, **dict.fromkeys(WORKERS, load)}
     steps = {name: {**cases.STEPS, "input_wait_seconds": wait} for name in WORKERS}
-    found = scalings.outlook(Case.of(cases.recording(loads, steps=steps)))
+    probes = () if paused is None else (cases.probe_of_workers(paused),)
+    found = scalings.outlook(Case.of(cases.recording(loads, steps=steps, probes=probes)))
     assert found is not None
     return found
 
@@ -40,3 +42,9 @@ def test_more_workers_bring_more_if_they_wait_for_nothing_or_decode_by_themselve
     found = outlook(load, wait)
     assert found.options[0].gain.low > 1.5
     assert found.knee_workers is not None
+
+
+def test_a_probe_shows_whether_storage_is_shared() -> None:
+    shared, apart = (outlook(RESTING, 0.9, paused).options[0].gain for paused in (0.0, 1.0))
+    assert (shared.low, shared.high) == (pytest.approx(1.0, abs=0.05), pytest.approx(1.0, abs=0.05))
+    assert apart.low > 1.8

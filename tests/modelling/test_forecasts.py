@@ -85,6 +85,10 @@ def test_whether_storage_gives_more_to_more_trainers_is_not_known() -> None:
         assert found.high > 1.8
         assert found.then.binds == "storage"
         assert "storage_steps_per_second" in found.untold
+        shared = dataclasses.replace(given, is_storage_shared=True)
+        told = tell(shared, calibrations.calibrated([shared]), dataclasses.replace(slow, trainers=trainers))
+        assert told.high < 1.5
+        assert "storage_steps_per_second" not in told.untold
         same = tell(given, calibrations.calibrated([given]), dataclasses.replace(slow, batch_size=10))
         assert same.high < 1.5
         assert "storage_steps_per_second" not in same.untold

@@ -9,10 +9,12 @@ from typing import Any
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.rules import Rule
 from paceline.model.explanations.causes import Cause
+from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.runs import FACT, JobEvent, ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.measures import script_facts
+from paceline.model.measures.probes import CutPart, Elasticity, Probe, RateUnit
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId, Role
@@ -174,3 +176,17 @@ def found(rule: Rule, recording: Recording) -> Sequence[Cause]:
     case = Case.of(recording)
     assert not rule.lacks(case), [need.what for need in rule.lacks(case)]
     return tuple(rule.causes(case))
+
+
+def probe_of_workers(elasticity: float) -> Probe:
+    """Return a probe that paused a worker, and found this elasticity of the rate to their number."""
+    part = CutPart(Knob.PAUSE, ("worker-1",))
+    found = Elasticity(part=part, value=elasticity, low=elasticity - 0.05, high=elasticity + 0.05, cuts=2)
+    return Probe(
+        run="clicks",
+        began_at=START + 10,
+        ended_at=START + 19,
+        ended="all is known",
+        unit=RateUnit.EXAMPLES,
+        elasticities=(found,),
+    )

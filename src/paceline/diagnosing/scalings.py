@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, mean
@@ -20,6 +20,10 @@ def outlook(case: Case) -> Outlook | None:
     if now is None:
         return None
     uses, shared = _uses(case, now), _with_storage(case, now)
+    # One of them holds: without a probe it is not known which.
+    networks = [each for each in (now, shared) if each is not None]
+    if shared is not None and slow_storage.is_shared(case):
+        networks = [shared]
     binds, most = max(uses.items(), key=lambda item: item[1])
     binding = case.value(outlooks.BINDING_USE)
     changes: list[tuple[str, Callable[[Queues], Queues]]] = [
@@ -33,20 +37,22 @@ def outlook(case: Case) -> Outlook | None:
         uses=tuple(sorted(uses.items(), key=lambda item: -item[1])),
         knee_workers=now.knee if shared is None else None,
         options=tuple(
-            Option(what=what, gain=_gain(now, shared, change), binds=_binds(uses, change(now)))
+            Option(what=what, gain=_gain(networks, change), binds=_binds(uses, change(now)))
             for what, change in changes
         ),
     )
 
 
 def _with_storage(case: Case, now: Queues) -> Queues | None:
-    """Return the network with the storage that all trainers read from as a station; None: none waits for it.
+    """Return the network with the storage that all trainers read from as a station; None: there is none.
 
-    Whether more trainers get more from there is not known. With the station they do not.
+    With the station, more trainers get no more from there.
     """
     reading = readings.find(case, case.value(readings.INPUT_BOUND))
     steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
     if reading is None or not steps_per_second or not slow_storage.waits_for_storage(case, reading):
+        return None
+    if slow_storage.is_shared(case) is False:
         return None
     waited = reading.share * now.trainers / steps_per_second
     return dataclasses.replace(
@@ -56,9 +62,9 @@ def _with_storage(case: Case, now: Queues) -> Queues | None:
     )
 
 
-def _gain(now: Queues, shared: Queues | None, change: Callable[[Queues], Queues]) -> Gain:
-    """Return the gain of a change, whether or not trainers share their storage."""
-    gains = [outlooks.between(each, change(each)) for each in (now, shared) if each is not None]
+def _gain(networks: Sequence[Queues], change: Callable[[Queues], Queues]) -> Gain:
+    """Return the gain of a change, whichever of the networks the job is."""
+    gains = [outlooks.between(each, change(each)) for each in networks]
     return Gain(low=min(gain.low for gain in gains), high=max(gain.high for gain in gains))
 
 

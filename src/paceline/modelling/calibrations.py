@@ -69,12 +69,14 @@ class MeasuredRun:
         steps_per_second: steps of all trainers together.
         trainer_cores: cores used by all trainers together.
         server_cores: cores used by each parameter server.
+        is_storage_shared: whether it is known that trainers take from each other what storage delivers.
     """
 
     layout: ModelLayout
     steps_per_second: float
     trainer_cores: float
     server_cores: tuple[float, ...]
+    is_storage_shared: bool = False
 
     @property
     def examples_per_second(self) -> float:

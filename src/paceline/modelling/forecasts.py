@@ -84,8 +84,8 @@ def forecast(measured: MeasuredRun, calibration: Calibration, layout: ModelLayou
 
     It is the measured speed times the ratio of the two predictions, so the model's error for the measured
     layout cancels. The interval comes from the uncertainty of the costs and from the error of the model. If
-    trainers wait for storage, it is not known whether more of them would get more from there: the interval
-    covers both.
+    trainers wait for storage, and no probe has shown whether more of them would get more from there, the
+    interval covers both.
     """
     return _either(_forecast_known, measured, calibration, layout)
 
@@ -134,7 +134,7 @@ def _either(
     """
     shared = known(measured, calibration, layout)
     total, before = layout.storage_steps_per_second, measured.layout.trainer_count
-    if total is None or layout.trainer_count == before:
+    if total is None or measured.is_storage_shared or layout.trainer_count == before:
         return shared
     own = dataclasses.replace(layout, storage_steps_per_second=None, input_steps_per_second=total / before)
     apart = known(measured, calibration, own)

@@ -10,8 +10,8 @@ from support.cases import found
 
 from paceline.diagnosing import needs
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.inputs import slow_storage
 from paceline.diagnosing.inputs.slow_decoding import slow_decoding
-from paceline.diagnosing.inputs.slow_storage import slow_storage
 from paceline.diagnosing.trainers.waiting_trainers import waiting_for_ps
 from paceline.model.explanations.findings import Severity
 from paceline.model.jobs.job_specs import Framework
@@ -28,7 +28,7 @@ def _recording(wait: float | None = 0.6, load: dict[str, Any] = RESTING, **more:
 
 
 def test_trainers_that_wait_and_rest_are_found() -> None:
-    (cause,) = found(slow_storage, _recording())
+    (cause,) = found(slow_storage.slow_storage, _recording())
     assert cause.what == (
         "Trainers wait for storage: 60% of their time they have no examples, and their cores rest."
     )
@@ -44,10 +44,10 @@ def test_trainers_that_wait_and_rest_are_found() -> None:
 
 
 def test_a_job_of_the_library_may_keep_copies() -> None:
-    (cause,) = found(slow_storage, _recording(spec={"training": {"epochs": 1}}))
+    (cause,) = found(slow_storage.slow_storage, _recording(spec={"training": {"epochs": 1}}))
     assert cause.next_steps[0].startswith("spec.training.inputs.cache.folder")
     inputs = {"cache": {"folder": "/cache"}}
-    (cause,) = found(slow_storage, _recording(spec={"training": {"inputs": inputs}}))
+    (cause,) = found(slow_storage.slow_storage, _recording(spec={"training": {"inputs": inputs}}))
     assert not any("cache" in each for each in cause.next_steps)
 
 
@@ -63,20 +63,30 @@ def test_a_job_of_the_library_may_keep_copies() -> None:
 )
 def test_the_storage_is_named_as_the_job_file_names_it(train: Any, names: str, way: str) -> None:
     spec = {"training": {"inputs": {"train": train, "cache": {"folder": "/cache"}}}}
-    (cause,) = found(slow_storage, _recording(spec=spec))
+    (cause,) = found(slow_storage.slow_storage, _recording(spec=spec))
     assert cause.what.startswith(f"Trainers wait for {names} 60% ")
     assert way in cause.next_steps[-1]
 
 
+@pytest.mark.parametrize(("elasticity", "is_shared"), [(0.0, True), (1.0, False), (0.2, None)])
+def test_a_probe_shows_whether_storage_is_shared(elasticity: float, is_shared: bool | None) -> None:
+    recording = _recording(probes=(cases.probe_of_workers(elasticity),))
+    assert slow_storage.is_shared(Case.of(recording)) is is_shared
+    (cause,) = found(slow_storage.slow_storage, recording)
+    assert any("they share what storage delivers" in each.text for each in cause.evidence) is (
+        is_shared is True
+    )
+
+
 def test_a_script_may_name_its_storage_in_its_command() -> None:
     command = ("python", "train.py", "--data=hdfs://ns1/clicks", "--out", "runs://")
-    (cause,) = found(slow_storage, _recording(spec={"command": command}))
+    (cause,) = found(slow_storage.slow_storage, _recording(spec={"command": command}))
     assert "(hdfs://ns1)" in cause.what
     assert "hdfs fsck FILE" in cause.next_steps[-1]
 
 
 def test_loaders_of_pytorch_may_read_ahead() -> None:
-    (cause,) = found(slow_storage, _recording(spec={"framework": Framework.PYTORCH}))
+    (cause,) = found(slow_storage.slow_storage, _recording(spec={"framework": Framework.PYTORCH}))
     assert cause.next_steps[0].startswith("DataLoader(num_workers=2, persistent_workers=True)")
 
 
@@ -86,22 +96,22 @@ def test_it_is_no_decoding_and_no_waiting_for_servers() -> None:
 
 
 def test_busy_cores_decode() -> None:
-    assert not found(slow_storage, _recording(load={"cpu_cores": 0.95, "cpu_limit_cores": 1.0}))
+    assert not found(slow_storage.slow_storage, _recording(load={"cpu_cores": 0.95, "cpu_limit_cores": 1.0}))
 
 
 def test_a_few_percent_are_those_of_any_run() -> None:
-    assert not found(slow_storage, _recording(0.19))
-    assert found(slow_storage, _recording(0.21))
+    assert not found(slow_storage.slow_storage, _recording(0.19))
+    assert found(slow_storage.slow_storage, _recording(0.21))
 
 
 def test_one_of_two_is_a_straggler() -> None:
     steps = {"worker-0": cases.STEPS, "worker-1": {**cases.STEPS, "input_wait_seconds": 0.8}}
-    assert not found(slow_storage, _recording(steps=steps))
+    assert not found(slow_storage.slow_storage, _recording(steps=steps))
 
 
 def test_without_the_number_of_cores_it_is_not_found() -> None:
-    assert not found(slow_storage, _recording(load={"cpu_cores": 0.25}))
+    assert not found(slow_storage.slow_storage, _recording(load={"cpu_cores": 0.25}))
 
 
 def test_it_needs_the_wait_for_input() -> None:
-    assert slow_storage.lacks(Case.of(_recording(None))) == (needs.INPUT_WAIT,)
+    assert slow_storage.slow_storage.lacks(Case.of(_recording(None))) == (needs.INPUT_WAIT,)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator
 
-from paceline.diagnosing import needs, trainings
+from paceline.diagnosing import confirmations, needs, trainings
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.inputs.readings import InputBoundJob
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.topics import Topic
+from paceline.model.explanations.causes import Evidence
 from paceline.model.explanations.findings import Severity
+from paceline.model.jobs.adjustments import Knob
+from paceline.model.measures.probes import PartVerdict
 
 TOPIC = Topic(
     code="INP001",
@@ -36,7 +40,7 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     if not waits_for_storage(case, reading):
         return
     resting = readings.most(case, reading, decode=False)
-    yield readings.hit(
+    found = readings.hit(
         case,
         reading,
         resting,
@@ -45,6 +49,7 @@ def slow_storage(case: Case) -> Iterator[Hit]:
         "and their cores rest.",
         next_steps=_ways(case),
     )
+    yield dataclasses.replace(found, evidence=(*found.evidence, *_probed(case)))
 
 
 def waits_for_storage(case: Case, reading: InputBoundJob) -> bool:
@@ -53,6 +58,26 @@ def waits_for_storage(case: Case, reading: InputBoundJob) -> bool:
     other = (BetweenStepsActivity.COMPUTING, BetweenStepsActivity.RESTING)
     is_resting = bool(readings.most(case, reading, decode=False))
     return is_resting and not any(between_steps.most(case, reading, what) for what in other)
+
+
+def is_shared(case: Case) -> bool | None:
+    """Return whether trainers take from each other what storage delivers; None: no probe has shown it.
+
+    A probe pauses a trainer. If storage is shared, the others get more meanwhile, and the rate stays.
+    """
+    probe = confirmations.newest(case.recording)
+    ends = () if probe is None else probe.elasticities
+    verdicts = {each.verdict for each in ends if each.part.knob is Knob.PAUSE}
+    if PartVerdict.RESTS in verdicts:
+        return True
+    return False if PartVerdict.BINDS in verdicts else None
+
+
+def _probed(case: Case) -> Iterator[Evidence]:
+    probe = confirmations.newest(case.recording)
+    if probe is not None and is_shared(case):
+        said = "by experiment: a trainer paused, and the rate stayed: they share what storage delivers"
+        yield Evidence(text=said, at=probe.began_at)
 
 
 #: The next step that makes batches while steps run.

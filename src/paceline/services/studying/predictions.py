@@ -285,7 +285,10 @@ def _measured(case: Case) -> MeasuredRun:
         )
     # If trainers do not wait for input, it delivers as much as they ask for, and more if they asked for more.
     waiting = readings.find(case, case.value(readings.INPUT_BOUND))
-    is_storage = waiting is not None and slow_storage.waits_for_storage(case, waiting)
+    is_shared = slow_storage.is_shared(case)
+    is_storage = (
+        waiting is not None and is_shared is not False and slow_storage.waits_for_storage(case, waiting)
+    )
     return MeasuredRun(
         layout=_layout(
             case.spec,
@@ -300,6 +303,7 @@ def _measured(case: Case) -> MeasuredRun:
         steps_per_second=steps,
         trainer_cores=cores,
         server_cores=tuple(measured_cores),
+        is_storage_shared=is_shared is True,
     )
 
 
