@@ -178,7 +178,7 @@ def found(rule: Rule, recording: Recording) -> Sequence[Cause]:
     return tuple(rule.causes(case))
 
 
-def probe_of_workers(elasticity: float) -> Probe:
+def probe_of_workers(elasticity: float, input_wait_share: float | None = 0.8) -> Probe:
     """Return a probe that paused a worker, and found this elasticity of the rate to their number."""
     part = CutPart(Knob.PAUSE, ("worker-1",))
     found = Elasticity(part=part, value=elasticity, low=elasticity - 0.05, high=elasticity + 0.05, cuts=2)
@@ -189,4 +189,5 @@ def probe_of_workers(elasticity: float) -> Probe:
         ended="all is known",
         unit=RateUnit.EXAMPLES,
         elasticities=(found,),
+        input_wait_share=input_wait_share,
     )

@@ -68,9 +68,14 @@ def test_the_storage_is_named_as_the_job_file_names_it(train: Any, names: str, w
     assert way in cause.next_steps[-1]
 
 
-@pytest.mark.parametrize(("elasticity", "is_shared"), [(0.0, True), (1.0, False), (0.2, None)])
-def test_a_probe_shows_whether_storage_is_shared(elasticity: float, is_shared: bool | None) -> None:
-    recording = _recording(probes=(cases.probe_of_workers(elasticity),))
+@pytest.mark.parametrize(
+    ("elasticity", "waited", "is_shared"),
+    [(0.0, 0.8, True), (1.0, 0.8, False), (0.2, 0.8, None), (0.0, 0.1, None), (1.0, None, None)],
+)
+def test_a_probe_shows_whether_storage_is_shared(
+    elasticity: float, waited: float | None, is_shared: bool | None
+) -> None:
+    recording = _recording(probes=(cases.probe_of_workers(elasticity, waited),))
     assert slow_storage.is_shared(Case.of(recording)) is is_shared
     (cause,) = found(slow_storage.slow_storage, recording)
     assert any("they share what storage delivers" in each.text for each in cause.evidence) is (
@@ -79,8 +84,9 @@ def test_a_probe_shows_whether_storage_is_shared(elasticity: float, is_shared: b
 
 
 def test_a_script_may_name_its_storage_in_its_command() -> None:
-    command = ("python", "train.py", "--data=hdfs://ns1/clicks", "--out", "runs://")
-    (cause,) = found(slow_storage.slow_storage, _recording(spec={"command": command}))
+    command = ("python", "train.py", "--data=hdfs://ns1/clicks", "--track=https://mlflow:5000/", "runs://")
+    spec = {"command": command, "training": {"inputs": {"train": None}}}
+    (cause,) = found(slow_storage.slow_storage, _recording(spec=spec))
     assert "(hdfs://ns1)" in cause.what
     assert "hdfs fsck FILE" in cause.next_steps[-1]
 

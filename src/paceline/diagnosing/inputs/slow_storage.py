@@ -63,11 +63,13 @@ def waits_for_storage(case: Case, reading: InputBoundJob) -> bool:
 def is_shared(case: Case) -> bool | None:
     """Return whether trainers take from each other what storage delivers; None: no probe has shown it.
 
-    A probe pauses a trainer. If storage is shared, the others get more meanwhile, and the rate stays.
+    A probe pauses a trainer. If storage is shared, the others get more meanwhile, and the rate stays. A job
+    that did not wait for input then had another reason to be as fast with one trainer less.
     """
     probe = confirmations.newest(case.recording)
-    ends = () if probe is None else probe.elasticities
-    verdicts = {each.verdict for each in ends if each.part.knob is Knob.PAUSE}
+    if probe is None or (probe.input_wait_share or 0.0) < case.value(readings.INPUT_BOUND):
+        return None
+    verdicts = {each.verdict for each in probe.elasticities if each.part.knob is Knob.PAUSE}
     if PartVerdict.RESTS in verdicts:
         return True
     return False if PartVerdict.BINDS in verdicts else None
@@ -89,6 +91,8 @@ _AHEAD = (
 
 #: The scheme of a URL and its server, without the name and the password that may stand before it.
 _SERVER = re.compile(r"\b([a-z][a-z0-9+.]{1,15})://(?:[^/@\s]{0,300}@)?([^/@\s'\"]{1,300})")
+#: The schemes of storage: a command may also name servers of other kinds.
+_STORES = ("hdfs", "viewfs", "webhdfs", "s3", "s3a", "gs", "abfs", "abfss", "oss", "cosn")
 #: How to find out what the storage itself gives, by the scheme of its URLs; that of local files is "".
 _MEASURED = {
     "": "faster storage, or files on several disks; measure it: dd if=FILE of=/dev/null bs=1M",
@@ -102,13 +106,13 @@ _ELSEWHERE = "a server that is nearer or faster; measure it where a worker runs:
 
 def _servers(case: Case) -> dict[str, str]:
     """Return the scheme of each server that the job file names for its input: ``hdfs://namenode:8020``."""
-    trained = trainings.section(case, "inputs").get("train", ())
-    urls = [trained] if isinstance(trained, str) else list(trained)
-    urls += [
+    trained = trainings.section(case, "inputs").get("train") or ()
+    urls = map(_SERVER.search, [trained] if isinstance(trained, str) else map(str, trained))
+    words = (
         word for role in case.spec.roles if role.role.trains for word in role.command or case.spec.command
-    ]
-    found = (_SERVER.search(str(url)) for url in urls)
-    return {f"{each[1]}://{each[2]}": each[1] for each in found if each is not None}
+    )
+    named = (url for url in map(_SERVER.search, words) if url is not None and url[1] in _STORES)
+    return {f"{url[1]}://{url[2]}": url[1] for url in (*urls, *named) if url is not None}
 
 
 def _storage(case: Case) -> str:

@@ -175,6 +175,7 @@ class Probe:
         lost: the number of units that the job would have done in addition without the probe.
         share: this loss as a share of what the job would have done in that time.
         ended: why the probe ended, in a sentence; None: it goes on, or was killed.
+        input_wait_share: the share of their time that trainers waited for input before it; None: unmeasured.
     """
 
     run: str
@@ -186,3 +187,4 @@ class Probe:
     lost: float | None = None
     share: float | None = None
     ended: str | None = None
+    input_wait_share: float | None = None

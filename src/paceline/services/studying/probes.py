@@ -19,6 +19,7 @@ from paceline.errors import Conflict, NotFound
 from paceline.model.jobs.adjustments import Knob
 from paceline.model.jobs.runs import LOCAL, Run
 from paceline.model.jobs.statuses import JobPhase
+from paceline.model.measures import rates
 from paceline.model.measures.probes import Cut, CutPart, Probe
 from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import by_replica
@@ -211,6 +212,7 @@ class _Session:
         self._began_at = prober.jobs.clock()
         history = self._measured(self._began_at - HISTORY_SECONDS)
         self._unit = windows.unit(history.steps)
+        self._input_wait_share = rates.rate(history.steps, lambda report: report.input_wait_seconds)
         self._times = prober.times.suited_to(history)
         self._baselines = self._history(history)
         if len(self._baselines) < plans.LEAST_CUTS:
@@ -379,6 +381,7 @@ class _Session:
             lost=self._lost,
             share=self._share(),
             ended=ended,
+            input_wait_share=self._input_wait_share,
         )
         self._prober.jobs.keep_probe(probe)
         self._prober.tell(probe, doing)
