@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from paceline.diagnosing import outlooks, usages
 from paceline.diagnosing.cases import Case, mean
-from paceline.diagnosing.inputs import readings, slow_storage
+from paceline.diagnosing.inputs import slow_storage
 from paceline.diagnosing.outlooks import INPUT, OWN
 from paceline.model.explanations.causes import Gain, Option, Outlook
 from paceline.model.measures import rates
@@ -48,11 +48,9 @@ def _with_storage(case: Case, now: Queues) -> Queues | None:
 
     With the station, more trainers get no more from there.
     """
-    reading = readings.find(case, case.value(readings.INPUT_BOUND))
+    reading = slow_storage.storage_bound(case)
     steps_per_second = rates.total(each.steps_per_second for each in case.trainers)
-    if reading is None or not steps_per_second or not slow_storage.waits_for_storage(case, reading):
-        return None
-    if slow_storage.is_shared(case) is False:
+    if reading is None or not steps_per_second or slow_storage.is_shared(case) is False:
         return None
     waited = reading.share * now.trainers / steps_per_second
     return dataclasses.replace(

@@ -82,7 +82,7 @@ def run_document(
         events: events of the job, including observations of its scripts.
     """
     body = {
-        **{name: value for name, value in plain(run).items() if name != "source"},
+        **_plain_fields(run, "source"),
         "phase": "lost" if lost else run.phase.value,
         "last_phase": run.phase.value,
         "labels": dict(run.spec.labels),

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from paceline.diagnosing import confirmations, needs, trainings
-from paceline.diagnosing.cases import Case
+from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
 from paceline.diagnosing.inputs.readings import InputBoundJob
@@ -34,10 +34,8 @@ TOPIC = Topic(
 @rule(TOPIC, needs=(needs.CPU, needs.STEPS, needs.INPUT_WAIT))
 def slow_storage(case: Case) -> Iterator[Hit]:
     """Most trainers wait for input, and their cores rest meanwhile."""
-    reading = readings.find(case, case.value(readings.INPUT_BOUND))
+    reading = storage_bound(case)
     if reading is None:
-        return
-    if not waits_for_storage(case, reading):
         return
     resting = readings.most(case, reading, decode=False)
     found = readings.hit(
@@ -52,12 +50,15 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     yield dataclasses.replace(found, evidence=(*found.evidence, *_probed(case)))
 
 
-def waits_for_storage(case: Case, reading: InputBoundJob) -> bool:
-    """Return whether the trainers that wait for input wait for what they read it from."""
+@once
+def storage_bound(case: Case) -> InputBoundJob | None:
+    """Return the trainers that wait for what they read their input from; None: most do not."""
+    reading = readings.find(case, case.value(readings.INPUT_BOUND))
+    if reading is None or not readings.most(case, reading, decode=False):
+        return None
     # A script that feeds its batches may compute or sleep between its steps: then storage is not the cause.
     other = (BetweenStepsActivity.COMPUTING, BetweenStepsActivity.RESTING)
-    is_resting = bool(readings.most(case, reading, decode=False))
-    return is_resting and not any(between_steps.most(case, reading, what) for what in other)
+    return None if any(between_steps.most(case, reading, what) for what in other) else reading
 
 
 def is_shared(case: Case) -> bool | None:

@@ -286,9 +286,7 @@ def _measured(case: Case) -> MeasuredRun:
     # If trainers do not wait for input, it delivers as much as they ask for, and more if they asked for more.
     waiting = readings.find(case, case.value(readings.INPUT_BOUND))
     is_shared = slow_storage.is_shared(case)
-    is_storage = (
-        waiting is not None and is_shared is not False and slow_storage.waits_for_storage(case, waiting)
-    )
+    is_storage = slow_storage.storage_bound(case) is not None and is_shared is not False
     return MeasuredRun(
         layout=_layout(
             case.spec,

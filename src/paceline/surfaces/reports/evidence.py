@@ -49,6 +49,11 @@ class ReportEvidence:
     logs: tuple[LogTail, ...] = ()
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What the engine could not limit or measure, each once."""
+        return tuple(dict.fromkeys(self.recording.run.notes))
+
+    @property
     def auc(self) -> float | None:
         """The AUC of the last evaluation that has one; None: there is none."""
         return rates.latest(self.recording.evaluations, lambda evaluation: evaluation.auc)

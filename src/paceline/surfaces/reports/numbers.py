@@ -21,7 +21,7 @@ def document(measured: evidence.ReportEvidence) -> dict[str, Any]:
         "submitted_at": documents.instant(run.submitted_at),
         "started_at": documents.instant(run.started_at),
         "finished_at": documents.instant(run.finished_at),
-        "notes": list(dict.fromkeys(run.notes)),
+        "notes": list(measured.notes),
         "machine": dict(measured.recording.facts),
     }
     return documents.document("Report", body)

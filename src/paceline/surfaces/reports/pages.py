@@ -42,7 +42,7 @@ def page(measured: evidence.ReportEvidence) -> str:
         plots=drawn,
         missing=missing,
         probed=elasticities.picture(recording.probes),
-        notes=tuple(dict.fromkeys(run.notes)),
+        notes=measured.notes,
         headers=[(header, header in _LEFT) for header, _ in _columns(rows)],
         rows=[_cells(row, rows) for row in rows[:MAX_ROWS]],
         more_rows=[_cells(row, rows) for row in rows[MAX_ROWS:]],

@@ -140,7 +140,7 @@ ReplicaSnapshot = schema(
     },
 )
 RoleSnapshot = schema(snapshots.RoleSnapshot, replicas=list[ReplicaSnapshot])  # type: ignore[valid-type]
-#: What ``paceline top -o json`` prints: ``finding`` is the primary cause, ``split`` that of a traced step.
+#: What ``paceline top -o json`` prints: ``split`` says what the time of a traced step goes into.
 Snapshot = document(
     snapshots.Snapshot,
     "Snapshot",
