@@ -144,7 +144,8 @@ class _Watching:
             found = self._looker.look()
             changes = self._watch.look(found.explanation, unjudged=found.unjudged)
             told += [each.cause.name for each in changes if not each.is_over]
-            time.sleep(
-                min(diagnosis_runs.pause_seconds(time.monotonic() - start), max(0.0, deadline - start))
+            pause = diagnosis_runs.pause_seconds(
+                time.monotonic() - start, confirms=self._watch.awaits_confirmation
             )
+            time.sleep(min(pause, max(0.0, deadline - start)))
         return told

@@ -36,7 +36,7 @@ CAUSE = Cause(
 @pytest.fixture
 def session(home: Home, monkeypatch: pytest.MonkeyPatch) -> CliSession:
     monkeypatch.setattr(alerts, "FIRST_SECONDS", 0.0)
-    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 0.02)
+    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took, *, confirms: 0.02)
     return CliSession(home_option=str(home.path))
 
 

@@ -36,7 +36,7 @@ ENDED = measured_runs.run(name="clicks", phase=JobPhase.SUCCEEDED)
 @pytest.fixture
 def condition(monkeypatch: pytest.MonkeyPatch) -> Callable[..., wait_conditions.FindingMade]:
     """Makes a condition whose looks find what is given, one after the other, without a pause."""
-    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 0.0)
+    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took, *, confirms: 0.0)
 
     def make(answers: Sequence[Sequence[Cause] | Exception], *codes: str) -> wait_conditions.FindingMade:
         left = iter(answers)
@@ -66,7 +66,7 @@ def test_a_look_is_taken_when_it_is_time_or_the_job_has_ended(
     condition: Callable[..., wait_conditions.FindingMade], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = condition([[HOT], [HOT]], "PS001")
-    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took: 3600.0)
+    monkeypatch.setattr(diagnosis_runs, "pause_seconds", lambda took, *, confirms: 3600.0)
     assert [made.is_met(run) for run in (RUN, RUN, RUN, ENDED)] == [False, False, False, True]
 
 

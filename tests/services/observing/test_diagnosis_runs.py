@@ -137,6 +137,7 @@ def test_looks_are_no_more_often_than_they_should_be() -> None:
     assert diagnosis_runs.pause_seconds(10.0) == pytest.approx(
         50.0
     )  # So that looking is a fifth of the time at most.
+    assert diagnosis_runs.pause_seconds(0.1, confirms=True) < diagnosis_runs.pause_seconds(0.1)
 
 
 def test_traces_that_cannot_be_read_without_pyarrow_are_left_out(

@@ -43,6 +43,15 @@ def test_once_is_nothing() -> None:
     assert told(FindingDebounce(), [[GIANT], [], [GIANT], [], [GIANT]]) == [[]] * 5
 
 
+def test_it_awaits_confirmation_of_what_it_saw_once() -> None:
+    watch = FindingDebounce()
+    seen = []
+    for causes in ([GIANT], [], [GIANT], [GIANT], [GIANT, HOT], [GIANT, HOT], [], [GIANT, HOT]):
+        watch.look(explanation(*causes))
+        seen.append(watch.awaits_confirmation)
+    assert seen == [True, False, True, False, True, False, False, False]
+
+
 def test_what_is_primary_comes_first_and_what_is_over_last() -> None:
     watch = FindingDebounce()
     told(watch, [[HOT], [HOT], [], []])

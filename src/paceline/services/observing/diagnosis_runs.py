@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 #: How often a running job is looked at.
 LOOK_SECONDS = 5.0
+#: The same while a finding is there that the next look has to confirm.
+CONFIRM_SECONDS = 2.5
 #: A look that takes long is taken less often: looks take at most this share of the time.
 LOOK_SHARE = 0.2
 #: How far back a look at a running job reaches: rules judge its last half minute, some compare it with
@@ -85,9 +87,14 @@ def of(recording: Recording, situation: Situation | None = None) -> DiagnosisRun
     return DiagnosisRun(recording=recording, explanation=found, unjudged=diagnoses.unjudged(case))
 
 
-def pause_seconds(took_seconds: float) -> float:
-    """Return how long to wait after a look that took this long before the next one."""
-    return max(LOOK_SECONDS, took_seconds / LOOK_SHARE)
+def pause_seconds(took_seconds: float, *, confirms: bool = False) -> float:
+    """Return how long to wait after a look before the next one.
+
+    Args:
+        took_seconds: how long the look took.
+        confirms: whether the next look has to confirm a finding (`FindingDebounce.awaits_confirmation`).
+    """
+    return max(CONFIRM_SECONDS if confirms else LOOK_SECONDS, took_seconds / LOOK_SHARE)
 
 
 def now_and_then(look: Callable[[], T], clock: Callable[[], float]) -> Callable[[], T]:

@@ -55,6 +55,11 @@ class FindingDebounce:
         self._to_appear = to_appear
         self._known: list[_Known] = []
 
+    @property
+    def awaits_confirmation(self) -> bool:
+        """Whether the last look had a finding that has to be there once more before it is reported."""
+        return any(known.seen and not known.is_told for known in self._known)
+
     def look(self, found: Explanation, *, unjudged: Collection[str] = ()) -> tuple[FindingChange, ...]:
         """Return what changed: findings that appeared, the primary one first, then findings that are over.
 

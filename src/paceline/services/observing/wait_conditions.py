@@ -117,7 +117,7 @@ class FindingMade(Condition):
             self._cause = next(filter(self._is_awaited, _all(explanation.causes)), None)
             self._seen = 0 if self._cause is None else self._seen + 1
         ended = time.monotonic()
-        self._next_at = ended + diagnosis_runs.pause_seconds(ended - began)
+        self._next_at = ended + diagnosis_runs.pause_seconds(ended - began, confirms=self._seen > 0)
         return self._seen >= (1 if run.phase.is_final else finding_debounce.TO_APPEAR)
 
     def _is_awaited(self, cause: Cause) -> bool:

@@ -65,7 +65,9 @@ def _watch(
             with contextlib.suppress(PacelineError):
                 for line in _lines(looker.look(), watch.look, session, name):
                     tell(line)
-            pause = diagnosis_runs.pause_seconds(time.thread_time() - began)
+            pause = diagnosis_runs.pause_seconds(
+                time.thread_time() - began, confirms=watch.awaits_confirmation
+            )
 
 
 def _lines(
