@@ -13,6 +13,7 @@ import pytest
 import yaml
 from support import charts, pod_security
 
+from paceline import specs
 from paceline.rendering.surroundings import AGENT_FILES, AGENT_IMAGE
 from paceline.services.observing import site_thresholds
 from paceline.specs.job_file import custom_resources
@@ -199,6 +200,20 @@ def operator(**values: Any) -> tuple[Object, Object]:
     made = next(each for each in charts.rendered(**values) if each["kind"] == "Deployment")
     pod = made["spec"]["template"]["spec"]
     return pod, pod["containers"][0]
+
+
+@pytest.mark.parametrize(
+    ("values", "namespace"), [({}, charts.NAMESPACE), ({"namespaces": ["team-a", "team-b"]}, "team-a")]
+)
+def test_the_job_of_helm_test_runs_where_the_operator_looks(values: Object, namespace: str) -> None:
+    made = charts.rendered_test(**values, image={"repository": "hub/paceline", "tag": "9"})
+    assert {each["metadata"]["namespace"] for each in made} == {namespace}
+    (pod,) = by_name(made, "Pod").values()
+    assert pod_security.violations(pod) == []
+    (container,) = pod["spec"]["containers"]
+    (text,) = (each["value"] for each in container["env"] if each["name"] == "JOB")
+    spec = specs.parse_job(text).spec
+    assert spec.image == container["image"] == "hub/paceline:9"
 
 
 def test_thresholds_are_a_file_in_the_state_folder_of_operator_and_server() -> None:

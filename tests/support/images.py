@@ -31,6 +31,7 @@ _HERE = Path(__file__).parents[2] / "src"
 #: Programs of the environment's own folder, and headers for compilers: a fifth of what TensorFlow has.
 _CONTAINERFILE = _HERE.with_name("Containerfile")
 _LEFT_OUT = {"..", "include"}
+_PROGRAM = b"#!/usr/bin/python3\nimport sys\nfrom paceline.surfaces.cli.main import main\nsys.exit(main())\n"
 
 
 def debian() -> Path:
@@ -39,12 +40,14 @@ def debian() -> Path:
     return cache / "paceline-images" / f"{DEBIAN}.tar"
 
 
-def make(name: str, out: Path) -> None:
+def make(name: str, out: Path, *, extras: tuple[str, ...] = EXTRAS, source: Path = _HERE) -> None:
     """Write the image as an archive (that of ``docker save``).
 
     Args:
         name: the image's name with its tag.
         out: the archive.
+        extras: those of Paceline whose packages are in it.
+        source: the folder with Paceline's own package.
 
     Raises:
         OSError: nothing can be written, Debian was not fetched, or this is another Python than Debian's.
@@ -52,7 +55,7 @@ def make(name: str, out: Path) -> None:
     if sys.version_info[:2] != VERSION:
         raise OSError(f"packages for Python {sys.version.split()[0]} do not run on Debian's {VERSION}")
     packages = out.with_suffix(".packages.tar")
-    _layer(packages, _add_packages)
+    _layer(packages, lambda layer: _add_packages(layer, extras, source))
     _archive(name, [debian(), packages], out)
     packages.unlink()
 
@@ -76,17 +79,20 @@ def make_agent(name: str, out: Path) -> None:
     files.unlink()
 
 
-def _add_packages(layer: tarfile.TarFile) -> None:
-    for package in sorted(_needed("paceline", EXTRAS)):
+def _add_packages(layer: tarfile.TarFile, extras: tuple[str, ...], source: Path) -> None:
+    for package in sorted(_needed("paceline", extras)):
         found = importlib.metadata.distribution(package)
         for file in sorted(found.files or (), key=str):
             path = Path(str(file.locate()))
             if not _LEFT_OUT & set(file.parts) and path.is_file():
                 layer.add(path, f"{_THERE}/{file}", filter=_anonymous)
-    _add_tree(layer, _HERE, _THERE)
+    _add_tree(layer, source, _THERE)
     python = tarfile.TarInfo("usr/local/bin/python")
     python.type, python.linkname = tarfile.SYMTYPE, "/usr/bin/python3"
     layer.addfile(python)
+    program = tarfile.TarInfo("usr/local/bin/paceline")
+    program.mode, program.size = 0o755, len(_PROGRAM)
+    layer.addfile(program, io.BytesIO(_PROGRAM))
 
 
 def _needed(package: str, extras: tuple[str, ...] = ()) -> set[str]:
