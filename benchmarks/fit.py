@@ -27,7 +27,7 @@ from paceline.model.jobs.nodes import Node, Resources
 from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import Role
 from paceline.rendering import manifests
-from paceline.rendering.surroundings import Surroundings
+from paceline.rendering.surroundings import AgentSetup, Surroundings
 from paceline.scheduling import fits
 from paceline.scheduling.node_groups import NodeGroups
 from paceline.surfaces import composition
@@ -209,7 +209,7 @@ def _apply(spec: JobSpec) -> Row:
     with composition.opened_cluster(None, clusters.NAMESPACE) as jobs:
         state = jobs.objects.cluster_state()
     found = fits.fit(spec, NodeGroups(state.nodes), state.quotas)
-    where = Surroundings(namespace=clusters.NAMESPACE, agent_image=None)
+    where = Surroundings(namespace=clusters.NAMESPACE, agent=AgentSetup(image=None))
     clusters.apply(manifests.bare(spec, where, places=found.places))
     bound = _bound(len(spec.replicas()))
     clusters.kubectl(

@@ -29,7 +29,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import Role
 from paceline.rendering import manifests
-from paceline.rendering.surroundings import Surroundings
+from paceline.rendering.surroundings import AgentSetup, Surroundings
 
 WORKERS_PER_PS = 10
 RATIO = 1.3
@@ -93,7 +93,7 @@ def _run(side: str, strategy: PlacementStrategy, count: int, operator: OperatorP
 
 def _bare(spec: JobSpec, folder: Path) -> list[str]:
     """Return the command that applies the pods of a job as they are, with what they need."""
-    where = Surroundings(namespace=clusters.NAMESPACE, agent_image=None)
+    where = Surroundings(namespace=clusters.NAMESPACE, agent=AgentSetup(image=None))
     path = folder / "pods.json"
     path.write_text(clusters.as_list(manifests.rendered(spec, manifests.Target.PODS, where)))
     return ["kubectl", "apply", "-f", str(path)]

@@ -259,12 +259,19 @@ def test_values_arrive() -> None:
     assert (pod["nodeSelector"], pod["tolerations"]) == ({"disk": "ssd"}, [toleration])
     assert operator(agentImage="none")[1]["args"] == ["--agent-image=none"]
     assert operator(agentFiles="none")[1]["args"][1] == "--agent-files=none"
+    clients = operator(agentClients=["10.0.0.0/24", "fd00::/8", "monitoring"])[1]["args"][-1]
+    assert clients == "--agent-clients=10.0.0.0/24,fd00::/8,monitoring"
     assert operator(namespaced=True)[1]["args"][-1] == f"--namespace={charts.NAMESPACE}"
 
 
 @pytest.mark.parametrize(
     ("values", "says"),
-    [({"replica": 2}, "replica"), ({"replicas": 0}, "minimum"), ({"image": {"name": "x"}}, "name")],
+    [
+        ({"replica": 2}, "replica"),
+        ({"replicas": 0}, "minimum"),
+        ({"image": {"name": "x"}}, "name"),
+        ({"agentClients": ["a b"]}, "agentClients"),
+    ],
 )
 def test_a_wrong_value_is_refused(values: Object, says: str) -> None:
     with pytest.raises(charts.ValuesRefused, match=says):

@@ -17,6 +17,8 @@ from support.real_clusters import (
     NAMESPACE,
     PACELINE,
     OperatorProcess,
+    Shift,
+    found,
     get,
     kubectl,
     objects,
@@ -179,6 +181,47 @@ def test_only_pods_of_a_job_reach_its_ports(operator: OperatorProcess) -> None:
             "delete", "pod", "stranger", "-n", NAMESPACE, "--ignore-not-found", "--grace-period=0", "--force"
         )
         kubectl("delete", "namespace", elsewhere, "--wait=false")
+
+
+@pytest.mark.timeout(60 * MINUTES)
+def test_only_named_clients_reach_agents(
+    shift: Shift, image: str, agent_files: str, operator_home: Path
+) -> None:
+    watchers = f"{NAMESPACE}-watchers"
+    (api,) = found("endpoints", "kubernetes", "-n", "default")["subsets"]
+    networks = [f"{each['ip']}/32" for each in api["addresses"]]
+    agents = ("--agent-image", image, "--agent-files", agent_files, "--home", str(operator_home))
+    kubectl("create", "namespace", watchers)
+    try:
+        with shift.of(*agents, "--agent-clients", ",".join([*networks, watchers])):
+            submit(plain("guarded", "sh", "-c", "sleep 3600"))
+            until_phase("guarded", "running", 15 * MINUTES)
+            (pod,) = pods("guarded")
+            address = pod["status"]["podIP"]
+            for namespace in (NAMESPACE, watchers):
+                run = ("run", "stranger", "-n", namespace, f"--image={BUSYBOX}", "--restart=Never")
+                kubectl(*run, "--command", "--", "sleep", "3600")
+                kubectl("wait", "-n", namespace, "--for=condition=Ready", "pod/stranger", "--timeout=900s")
+            until(lambda: measures(watchers, address), lambda: "Prometheus is shut out", 15 * MINUTES)
+            until(lambda: not measures(NAMESPACE, address), lambda: "strangers are let in", 15 * MINUTES)
+            assert measures(watchers, address)
+            # The operator and people ask by the API server; names are found as before.
+            top = json.loads(paceline("top", "guarded", "-n", NAMESPACE, "-o", "json"))
+            assert [each["memory_bytes"] is None for each in top["replicas"]] == [False]
+            name = pod["metadata"]["name"]
+            kubectl("exec", "-n", NAMESPACE, name, "--", "nslookup", "kubernetes.default.svc.cluster.local")
+    finally:
+        kubectl(
+            "delete", "pod", "stranger", "-n", NAMESPACE, "--ignore-not-found", "--grace-period=0", "--force"
+        )
+        kubectl("delete", "namespace", watchers, "--wait=false")
+
+
+def measures(namespace: str, address: str) -> bool:
+    """Whether a pod of a namespace gets the figures of an agent."""
+    ask = f"wget -q -T 5 -O - http://{address}:2223/metrics || true"
+    said = kubectl("exec", "-n", namespace, "stranger", "--", "sh", "-c", ask)
+    return "paceline_replica_memory_bytes" in said
 
 
 def reaches(namespace: str, pod: str, address: str) -> bool:

@@ -15,6 +15,7 @@ from support.monitoring import DASHBOARDS, FOLDER, expressions
 
 from paceline.agent.paceline_agent.metrics import METRICS
 from paceline.model import imbalances
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.operators.operators import Operator
 from paceline.sources import cadvisors, gpus
 from paceline.surfaces.probes import HealthProbes
@@ -25,7 +26,7 @@ RULES: list[dict[str, Any]] = [
 OF_AGENTS = {
     metric.name + "_total" * (metric.kind == "counter") for metrics in METRICS.values() for metric in metrics
 }
-_OPERATOR = Operator(MemoryCluster(time.time), agent_image=None, clock=time.time)
+_OPERATOR = Operator(MemoryCluster(time.time), agent=AgentSetup(image=None), clock=time.time)
 OF_OPERATORS = {
     line.split()[0]
     for line in HealthProbes(_OPERATOR, None).figures().decode().splitlines()

@@ -18,9 +18,9 @@ from paceline.model.jobs.code_sources import Code
 from paceline.model.jobs.job_specs import Framework, Security, SecurityProfile
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
-from paceline.rendering import kueue, manifests, pods, volcano
+from paceline.rendering import kueue, manifests, network_policies, pods, volcano
 from paceline.rendering.manifests import Target
-from paceline.rendering.surroundings import Surroundings
+from paceline.rendering.surroundings import AgentSetup, Surroundings
 
 ADS = Surroundings(namespace="ads")
 
@@ -125,6 +125,19 @@ def test_only_pods_of_the_job_reach_its_ports_but_that_of_agents(target: Target)
     assert made
     for each in made:
         assert each["labels"]["paceline.dev/job"] == "clicks"
+
+
+def test_named_clients_alone_reach_agents() -> None:
+    agent = AgentSetup(clients=("10.0.0.0/24", "fd00::/8", "monitoring"))
+    made = network_policies.policy(job(), dataclasses.replace(ADS, agent=agent))
+    assert made["spec"]["ingress"][1] == {
+        "ports": [{"port": 2223, "protocol": "TCP"}],
+        "from": [
+            {"ipBlock": {"cidr": "10.0.0.0/24"}},
+            {"ipBlock": {"cidr": "fd00::/8"}},
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}},
+        ],
+    }
 
 
 def templates(objects: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from paceline.model.jobs.nodes import Resources
 from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import config_maps, labels, manifests, pods, services
-from paceline.rendering.surroundings import Surroundings
+from paceline.rendering.surroundings import AgentSetup, Surroundings
 from paceline.scheduling import items
 
 ADS = Surroundings(namespace="ads")
@@ -225,7 +225,7 @@ def test_code_is_fetched_before_the_command_starts_in_it() -> None:
     ]  # fmt: skip
     assert "s3cret" not in json.dumps(made), "URLs may be signed, and everybody may read a command line"
     assert fetcher["envFrom"] == [{"secretRef": {"name": "git"}}]
-    assert fetcher["image"] == ADS.agent_image
+    assert fetcher["image"] == ADS.agent.image
     mounted = {each["name"]: each for each in fetcher["volumeMounts"]}
     assert mounted["data"]["readOnly"]
     assert made["containers"][0]["workingDir"] == "/paceline/code/training/src"
@@ -248,7 +248,7 @@ def test_an_absolute_working_directory_is_the_images() -> None:
 
 
 def test_without_the_agents_image_nothing_can_fetch() -> None:
-    where = Surroundings(agent_image=None)
+    where = Surroundings(agent=AgentSetup(image=None))
     with pytest.raises(EngineError, match="nothing can fetch the code of clicks"):
         manifests.bare(job(code=Code(config_map="clicks-code")), where, places={})
 
@@ -270,13 +270,13 @@ def test_all_of_a_job_with_the_nodes_that_are_decided() -> None:
 
 def test_nothing_is_brought_into_images_that_have_the_agent() -> None:
     spec = JobSpec(name="clicks", image="i", command=("x",), roles=(RoleSpec(role=Role.WORKER),))
-    made = pods.pod(spec, ReplicaId(Role.WORKER, 0), Surroundings(agent_image=None))["spec"]
+    made = pods.pod(spec, ReplicaId(Role.WORKER, 0), Surroundings(agent=AgentSetup(image=None)))["spec"]
     assert "initContainers" not in made
     assert [each["name"] for each in made["volumes"]] == ["paceline-config"]
     assert [each["name"] for each in made["containers"][0]["volumeMounts"]] == ["paceline-config"]
 
 
-MOUNTING = Surroundings(agent_files="hub/paceline-agent:1")
+MOUNTING = Surroundings(agent=AgentSetup(files="hub/paceline-agent:1"))
 
 
 @pytest.mark.parametrize("python", ["python", "python3", "/opt/conda/bin/python3.9"])
@@ -347,7 +347,7 @@ def test_a_volume_of_the_users_own_at_tmp_stays() -> None:
 
 def test_images_that_have_the_agent_have_to_be_written_to() -> None:
     """The agent's home is a folder of the image then."""
-    where = Surroundings(agent_image=None)
+    where = Surroundings(agent=AgentSetup(image=None))
     made = pods.pod(job(security=RESTRICTED), ReplicaId(Role.WORKER, 0), where)["spec"]
     assert "readOnlyRootFilesystem" not in made["containers"][0]["securityContext"]
     assert pod_security.violations({"spec": made}) == []

@@ -22,7 +22,7 @@ from paceline.errors import InvalidInput
 from paceline.model import quantities
 from paceline.model.jobs import job_specs
 from paceline.rendering import manifests
-from paceline.rendering.surroundings import Surroundings
+from paceline.rendering.surroundings import AgentSetup, Surroundings
 from paceline.specs.tfjob import tfjob_files
 
 FILES = sorted(Path(__file__).with_name("tfjobs").glob("*.yaml"))
@@ -198,7 +198,7 @@ def test_every_field_comes_back_or_is_named(path: Path) -> None:
 def test_the_second_time_nothing_is_lost(path: Path, agent_files: str | None) -> None:
     """What a job file can say, it says: as a TFJob of Paceline's own it loses only its namespace."""
     spec = specs.parse_job(tfjob_files.convert_text(path.read_text(), "tfjob.yaml").text).spec
-    where = Surroundings(agent_files=agent_files)
+    where = Surroundings(agent=AgentSetup(files=agent_files))
     objects = manifests.rendered(spec, manifests.Target.TFJOB, where)
     again = tfjob_files.convert_text(json.dumps({"kind": "List", "items": objects}), "list.json")
     assert [each.partition(": ")[0] for each in again.lost] == ["metadata.namespace"]

@@ -12,6 +12,7 @@ from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RoleSpec
 from paceline.model.roles import Role
 from paceline.rendering import labels
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.operators.operators import Operator
 from paceline.specs.job_file import custom_resources
 from support.kubelets import Kubelet, Pod, node
@@ -49,7 +50,7 @@ class Scene:
 
     def start_operator(self) -> None:
         self.operator = Operator(
-            self.cluster, agent_image="paceline:test", clock=time.time, namespaces=self.namespaces
+            self.cluster, agent=AgentSetup(image="paceline:test"), clock=time.time, namespaces=self.namespaces
         )
         self._tasks["operator"] = asyncio.create_task(self.operator.run())
 

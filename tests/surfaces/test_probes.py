@@ -11,6 +11,7 @@ from prometheus_client import parser
 from support.memory_clusters import MemoryCluster
 
 from paceline.errors import EngineError
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.operators.operators import Operator
 from paceline.surfaces import probes
 from paceline.surfaces.probes import HealthProbes
@@ -20,7 +21,7 @@ def served(test: Callable[[int], Awaitable[None]]) -> None:
     """Let a test ask an operator that has looked at jobs twice, and leaves one alone."""
 
     async def run() -> None:
-        operator = Operator(MemoryCluster(time.time), agent_image=None, clock=time.time)
+        operator = Operator(MemoryCluster(time.time), agent=AgentSetup(image=None), clock=time.time)
         operator.counters.reconciliations = 2
         operator._reconciler._unreadable["uid"] = "its version is 2"
         async with HealthProbes(operator, None).served("127.0.0.1", 0) as port:
@@ -99,11 +100,8 @@ def test_a_client_that_says_nothing_keeps_no_other_from_an_answer_for_long(
 
 def test_a_port_that_is_taken_is_said() -> None:
     async def test(port: int) -> None:
+        operator = Operator(MemoryCluster(time.time), agent=AgentSetup(image=None), clock=time.time)
         with pytest.raises(EngineError, match=rf"--listen 127\.0\.0\.1:{port}: .*in use"):
-            await (
-                HealthProbes(Operator(MemoryCluster(time.time), agent_image=None, clock=time.time), None)
-                .served("127.0.0.1", port)
-                .__aenter__()
-            )
+            await HealthProbes(operator, None).served("127.0.0.1", port).__aenter__()
 
     served(test)

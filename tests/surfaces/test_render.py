@@ -46,6 +46,21 @@ def test_an_agent_of_ones_own(paceline, job):
     assert pod["spec"]["initContainers"][0]["image"] == "registry.example/paceline:2"
 
 
+def test_clients_of_agents_are_networks_and_namespaces(paceline, job):
+    done = paceline("render", str(job), "--agent-clients", "10.0.0.7, monitoring,", "-o", "json")
+    (policy,) = (each for each in json.loads(done.stdout)["items"] if each["kind"] == "NetworkPolicy")
+    clients = policy["spec"]["ingress"][1]["from"]
+    assert [list(each) for each in clients] == [["ipBlock"], ["namespaceSelector"]]
+    assert clients[0]["ipBlock"]["cidr"] == "10.0.0.7/32"
+
+
+@pytest.mark.parametrize("wrong", ["10.0.0.0/33", "10.0.0.1/24", "Monitoring", "a b", "-a", "x" * 64])
+def test_what_is_no_client_of_agents_is_refused(paceline, job, wrong):
+    done = paceline("render", str(job), f"--agent-clients=monitoring,{wrong}")
+    assert done.exit_code == 2
+    assert repr(wrong) in done.output
+
+
 @pytest.mark.parametrize("target", ["pods", "tfjob", "vcjob"])
 def test_images_that_have_the_agent(paceline, job, target):
     done = paceline("render", str(job), "--to", target, "--agent-image", "none")

@@ -45,9 +45,9 @@ def delivery(where: Surroundings, command: Sequence[str]) -> AgentDelivery:
 
     Only if the command itself starts Python, is it certain that the image has one.
     """
-    if where.agent_files is not None and command and _PYTHON.fullmatch(command[0].rpartition("/")[2]):
+    if where.agent.files is not None and command and _PYTHON.fullmatch(command[0].rpartition("/")[2]):
         return AgentDelivery.VOLUME
-    return AgentDelivery.IMAGE if where.agent_image is None else AgentDelivery.COPY
+    return AgentDelivery.IMAGE if where.agent.image is None else AgentDelivery.COPY
 
 
 def folder(how: AgentDelivery) -> str:
@@ -105,5 +105,5 @@ def mounts(how: AgentDelivery) -> list[Object]:
 def volumes(how: AgentDelivery, where: Surroundings) -> list[Object]:
     """Return the volumes of a pod."""
     home = {"name": _HOME_VOLUME, "emptyDir": {}}
-    files = {"name": _FILES_VOLUME, "image": {"reference": where.agent_files}}
+    files = {"name": _FILES_VOLUME, "image": {"reference": where.agent.files}}
     return {AgentDelivery.VOLUME: [home, files], AgentDelivery.COPY: [home], AgentDelivery.IMAGE: []}[how]

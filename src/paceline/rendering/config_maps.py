@@ -55,7 +55,7 @@ def config_map(
     Raises:
         EngineError: the config map is larger than Kubernetes allows, or no agent image can fetch the code.
     """
-    if spec.code is not None and where.agent_image is None:
+    if spec.code is not None and where.agent.image is None:
         raise EngineError(
             f"nothing can fetch the code of {spec.name}: no image brings the agent",
             "give the operator an --agent-image, or put the code into the job's own image",

@@ -18,10 +18,14 @@ from paceline.rendering.surroundings import Surroundings
 def policy(spec: JobSpec, where: Surroundings) -> Object:
     """Return the policy of a job.
 
-    The agents' port is open to all clients. The operator and the server read agents through the API server's
-    proxy, whose network address depends on the provider, and Prometheus may run anywhere.
+    The agents' port is open to all clients unless some are named. The operator and the server read agents
+    through the API server's proxy, whose network address depends on the provider, and Prometheus may run
+    anywhere.
     """
     own = {"matchLabels": labels.of_job(spec, where)}
+    agents: Object = {"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]}
+    if where.agent.clients:
+        agents["from"] = [_peer(client) for client in where.agent.clients]
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -29,9 +33,13 @@ def policy(spec: JobSpec, where: Surroundings) -> Object:
         "spec": {
             "podSelector": own,
             "policyTypes": ["Ingress"],
-            "ingress": [
-                {"from": [{"podSelector": own}]},
-                {"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]},
-            ],
+            "ingress": [{"from": [{"podSelector": own}]}, agents],
         },
     }
+
+
+def _peer(client: str) -> Object:
+    """Return a network or a namespace as policies name it; only networks have a length behind a slash."""
+    if "/" in client:
+        return {"ipBlock": {"cidr": client}}
+    return {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": client}}}

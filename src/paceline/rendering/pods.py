@@ -154,7 +154,7 @@ def pod_spec(
 def _init_containers(
     spec: JobSpec, where: Surroundings, how: AgentDelivery, resources: Object
 ) -> list[Object]:
-    image = where.agent_image
+    image = where.agent.image
     if image is None:
         return []
     return [

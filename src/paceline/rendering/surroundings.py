@@ -1,4 +1,4 @@
-"""The surroundings of a job in a cluster: its namespace, its queue and the images of the agent."""
+"""The surroundings of a job in a cluster: its namespace, its queue and its agents."""
 
 from __future__ import annotations
 
@@ -9,14 +9,29 @@ AGENT_IMAGE, AGENT_FILES = "ghcr.io/paceline/paceline:0.1.0", "ghcr.io/paceline/
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class AgentSetup:
+    """How agents come into the pods of a cluster's jobs, and who may ask them.
+
+    Attributes:
+        image: an image with Python and Paceline, out of which the agent is copied and which fetches code;
+            None: the images of jobs already have the agent in its place.
+        files: an image with nothing but the agent's files, which pods mount; None: it is copied.
+        clients: networks (``10.0.0.0/24``) and namespaces from which the agents' port may be reached; empty:
+            from everywhere.
+    """
+
+    image: str | None = AGENT_IMAGE
+    files: str | None = None
+    clients: tuple[str, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """The properties of a cluster that the objects of a job depend on.
 
     Attributes:
         namespace: namespace of all objects of the job.
-        agent_image: an image with Python and Paceline, out of which the agent is copied and which fetches
-            code; None: the images of jobs already have the agent in its place.
-        agent_files: an image with nothing but the agent's files, which pods mount; None: it is copied.
+        agent: how agents come into its pods, and who may ask them.
         queue: queue of Volcano or Kueue.
         has_agent_token: whether there is a Secret with the token that the job's agents accept
             (`agent_secrets`); the operator makes it.
@@ -25,8 +40,7 @@ class Surroundings:
     """
 
     namespace: str = "default"
-    agent_image: str | None = AGENT_IMAGE
-    agent_files: str | None = None
+    agent: AgentSetup = AgentSetup()
     queue: str | None = None
     has_agent_token: bool = False
     job_uid: str | None = None

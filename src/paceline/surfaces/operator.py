@@ -22,6 +22,7 @@ from paceline.engines.kubernetes.clusters import ClusterError, Object
 from paceline.engines.kubernetes.leases import Lease
 from paceline.errors import EngineError, InvalidInput
 from paceline.model.jobs.job_specs import JobSpec
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.bounded_readers import MOST_LEVELS, BoundedReader
 from paceline.services.operators import reconcilers
 from paceline.services.operators.autoscaled_jobs import AutoscaledJobs
@@ -51,8 +52,7 @@ async def run(
     *,
     context: str | None,
     namespaces: Sequence[str] | None,
-    agent_image: str | None,
-    agent_files: str | None,
+    agent: AgentSetup,
     keeping: Keeping | None,
     exporters: str | None,
     listen: tuple[str | None, int] | None = None,
@@ -62,9 +62,8 @@ async def run(
     Args:
         context: a context of the kubeconfig; None means the current one, or the cluster around this process.
         namespaces: look after only these namespaces; None means all.
-        agent_image: the image that the agent is copied from; None if the images of jobs contain the agent.
-        agent_files: the image that has only the agent's files. Pods mount it where the cluster has image
-            volumes; None: they do not.
+        agent: how agents come into pods, and who may ask them. Where the cluster has no image volumes, the
+            agent is copied.
         keeping: where samples and output of replicas are stored; None means nowhere.
         exporters: the namespace of DCGM's exporters; None means that none are read.
         listen: the address and port for probes (`surfaces.probes`); None means that none are answered.
@@ -80,12 +79,9 @@ async def run(
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     reader = BoundedReader(reconcilers.wanted)
     read = functools.partial(_read, reader)
-    if agent_files is not None and not await _has_image_volumes(cluster):
-        agent_files = None
-    operator = Operator(
-        cluster, agent_image=agent_image, agent_files=agent_files, clock=time.time, namespaces=namespaces,
-        read=read,
-    )  # fmt: skip
+    if agent.files is not None and not await _has_image_volumes(cluster):
+        agent = dataclasses.replace(agent, files=None)
+    operator = Operator(cluster, agent=agent, clock=time.time, namespaces=namespaces, read=read)
     rounds = None
     if keeping is not None:
         rounds = CollectionRounds(

@@ -16,6 +16,7 @@ from paceline.control.reconciliations import ReconcileProgress
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError
 from paceline.model.roles import ReplicaId, Role
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.cluster import records
 from paceline.services.cluster.records import JobRecord
 from paceline.services.operators.executions import Executor
@@ -42,7 +43,7 @@ async def begun() -> tuple[Refusing, Executor, Mapping[str, Any], JobRecord]:
     cluster = Refusing()
     resource = await cluster.create(JOBS, custom_resources.resource(job(), "default"))
     record = records.new(job())
-    executor = Executor(cluster, agent_image=None)
+    executor = Executor(cluster, AgentSetup(image=None))
     launches = [
         commands.Launch(replica=replica, attempt=1, memory_bytes=None) for replica in job().replicas()
     ]
@@ -98,7 +99,7 @@ def test_pods_mount_the_agent_that_the_operator_names() -> None:
         cluster = Refusing()
         spec = dataclasses.replace(job(), command=("python", "train.py"))
         resource = await cluster.create(JOBS, custom_resources.resource(spec, "default"))
-        executor = Executor(cluster, agent_image="hub/paceline:1", agent_files="hub/paceline-agent:1")
+        executor = Executor(cluster, AgentSetup(image="hub/paceline:1", files="hub/paceline-agent:1"))
         launch = commands.Launch(replica=WORKERS[0], attempt=1, memory_bytes=None)
         assert await executor.act(resource, records.new(spec), [launch]) == []
         (pod,) = cluster.of_kind(kinds.PODS).values()

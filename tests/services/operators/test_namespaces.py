@@ -17,6 +17,7 @@ from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clusters import ClusterError, Listing
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.jobs.statuses import JobPhase
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.cluster import runs
 from paceline.services.operators import operators
 from paceline.services.operators.operators import Operator
@@ -61,7 +62,7 @@ async def with_operator(cluster: Guarded, told: list[str], play: Callable[[Opera
         )
     kubelet = asyncio.create_task(cluster.kubelet.run())
     cluster.trusted = {kubelet}
-    operator = Operator(cluster, agent_image="paceline:test", clock=time.time, namespaces=told)
+    operator = Operator(cluster, agent=AgentSetup(image="paceline:test"), clock=time.time, namespaces=told)
     running = asyncio.create_task(operator.run())
     try:
         await play(operator)

@@ -29,7 +29,7 @@ from paceline.rendering import (
     sizes,
     volcano,
 )
-from paceline.rendering.surroundings import Surroundings
+from paceline.rendering.surroundings import AgentSetup, Surroundings
 from paceline.services.cluster.records import JobRecord
 from paceline.specs import dump_job
 
@@ -47,13 +47,12 @@ class Executor:
 
     Args:
         cluster: the cluster that holds the objects.
-        agent_image: the image that the agent comes from; None if the images of jobs contain the agent.
-        agent_files: the image that has only the agent's files, which pods mount; None: it is copied.
+        agent: how agents come into pods, and who may ask them.
     """
 
-    def __init__(self, cluster: Cluster, *, agent_image: str | None, agent_files: str | None = None) -> None:
+    def __init__(self, cluster: Cluster, agent: AgentSetup) -> None:
         self._cluster = cluster
-        self._agent_image, self._agent_files = agent_image, agent_files
+        self._agent = agent
         self._provided: dict[str, JobSpec] = {}
         self._systems: dict[str, QueueSystem] = {}
         #: The size that the cluster refused, and its reason, by job and pod.
@@ -309,8 +308,7 @@ class Executor:
     def _surroundings(self, resource: Object) -> Surroundings:
         return Surroundings(
             namespace=resource["metadata"]["namespace"],
-            agent_image=self._agent_image,
-            agent_files=self._agent_files,
+            agent=self._agent,
             has_agent_token=True,
             job_uid=resource["metadata"]["uid"],
         )

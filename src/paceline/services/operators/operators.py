@@ -14,6 +14,7 @@ from paceline.engines.kubernetes.mirrors import Key, Mirror, Mirrors, key_of
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.operators import executions, reconcilers, room_mirrors
 from paceline.services.operators.operator_counters import OperatorCounters
 from paceline.services.operators.reconcilers import JobView, Reconciler
@@ -37,8 +38,7 @@ class Operator:
 
     Args:
         cluster: the cluster.
-        agent_image: the image that provides agents; None: the images of jobs contain it.
-        agent_files: the image that has only the agent's files, which pods mount; None: it is copied.
+        agent: how agents come into pods, and who may ask them.
         clock: Unix seconds.
         namespaces: the only namespaces that it may access; None: all, and the nodes. With some namespaces
             only, it cannot know whether a job fits, so all jobs begin at once. A namespace that is gone or
@@ -50,11 +50,10 @@ class Operator:
         self,
         cluster: Cluster,
         *,
-        agent_image: str | None,
+        agent: AgentSetup,
         clock: Callable[[], float],
         namespaces: Collection[str] | None = None,
         read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
-        agent_files: str | None = None,
     ) -> None:
         self.counters = OperatorCounters()
         self._sees_nodes = namespaces is None
@@ -62,9 +61,7 @@ class Operator:
         #: The namespaces whose jobs and pods were all seen once; None: all namespaces.
         self._known: set[str | None] = set()
         self._has_begun = asyncio.Event()
-        self._reconciler = Reconciler(
-            cluster, agent_image=agent_image, agent_files=agent_files, clock=clock, read=read
-        )
+        self._reconciler = Reconciler(cluster, agent=agent, clock=clock, read=read)
         self._queue: WorkQueue[Key] = WorkQueue()
         self._room = RoomMirror(cluster, on_silence=self._all_jobs_changed)
         self._room_requests = RoomRequests(

@@ -26,6 +26,7 @@ from paceline.model.jobs.runs import NOT_RESIZED
 from paceline.model.jobs.statuses import ExitKind, JobPhase, ReplicaPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.rendering import labels, manifests, pods
+from paceline.rendering.surroundings import AgentSetup
 from paceline.services.cluster import announcements, records
 from paceline.services.cluster.annotations import CHANGE, RESUME, adjustments_of
 from paceline.services.cluster.records import JobRecord, UnreadableStatus
@@ -69,8 +70,7 @@ class Reconciler:
 
     Args:
         cluster: where the jobs are.
-        agent_image: the image that provides the agent; None: the images of jobs contain it.
-        agent_files: the image that has only the agent's files, which pods mount; None: it is copied.
+        agent: how agents come into pods, and who may ask them.
         clock: Unix seconds.
         read: returns the job that a resource asks for, or what is wrong with it (`wanted`).
     """
@@ -79,14 +79,13 @@ class Reconciler:
         self,
         cluster: Cluster,
         *,
-        agent_image: str | None,
+        agent: AgentSetup,
         clock: Callable[[], float],
         read: Callable[[Object], JobSpec | str],
-        agent_files: str | None = None,
     ) -> None:
         self._read = read
         self._cluster = cluster
-        self._executor = Executor(cluster, agent_image=agent_image, agent_files=agent_files)
+        self._executor = Executor(cluster, agent)
         self._clock = clock
         self._records: dict[str, JobRecord] = {}
         self._specs: dict[str, tuple[int, JobSpec | str]] = {}

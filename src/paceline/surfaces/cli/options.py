@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -19,6 +21,8 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LAST_PORT = 65535
+
+_NAMESPACE = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
@@ -247,10 +251,39 @@ class Size(click.ParamType[int]):
             self.fail(str(error), param, ctx)
 
 
+class AgentClients(click.ParamType[tuple[str, ...]]):
+    """Networks and namespaces, separated by commas."""
+
+    name = "clients"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, ...]:
+        """Return the networks, with their lengths, and the names of the namespaces."""
+        words = [word.strip() for word in str(value).split(",")]
+        return tuple(self._client(word, param, ctx) for word in words if word)
+
+    def _client(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        import ipaddress
+
+        with contextlib.suppress(ValueError):
+            return str(ipaddress.ip_network(word))
+        if not _NAMESPACE.fullmatch(word):
+            self.fail(f"{word!r} is no network, such as 10.0.0.0/24, and no name of a namespace", param, ctx)
+        return word
+
+
 ADDRESS = Address()
 DURATION = Duration()
 CORES = Cores()
 SIZE = Size()
+
+
+agent_clients_option = click.option(
+    "--agent-clients", type=AgentClients(), default="", metavar="NETWORK|NAMESPACE,...",
+    help="From where agents may be asked: the networks of the API server, by which the operator asks them,"
+    " and namespaces, such as that of Prometheus; without it from everywhere.",
+)  # fmt: skip
 
 
 def role_type() -> click.Choice[str]:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     help="An image of the agent's files alone. Pods mount it where the cluster has image volumes and the"
     " command starts Python; without it, or with none, an init container copies the agent.",
 )
+@options.agent_clients_option
 @click.option(
     "--keep",
     type=options.DURATION,
@@ -55,6 +56,7 @@ def command(
     session: sessions.CliSession,
     agent_image: str | None,
     agent_files: str | None,
+    agent_clients: tuple[str, ...],
     keep: float,
     listen: tuple[str | None, int] | None,
     namespaces: str | None,
@@ -86,8 +88,11 @@ def command(
             context=session.context_option,
             namespaces=only,
             exporters=_exporters(exporters, is_all=only is None),
-            agent_image=surroundings.agent_image(agent_image),
-            agent_files=None if agent_files == "none" else agent_files,
+            agent=surroundings.AgentSetup(
+                image=surroundings.agent_image(agent_image),
+                files=None if agent_files == "none" else agent_files,
+                clients=agent_clients,
+            ),
             keeping=_keeping(session, keep),
             listen=listen,
         )

@@ -31,6 +31,7 @@ TARGETS = ("pods", "tfjob", "vcjob", "kueue")
     metavar="IMAGE",
     help="An image of the agent's files alone, which pods mount if the command starts Python.",
 )
+@options.agent_clients_option
 @click.option("-n", "--namespace", default="default", show_default=True, help="Where they are to live.")
 @options.output_option("yaml", "json")
 def command(
@@ -40,6 +41,7 @@ def command(
     queue: str | None,
     agent_image: str | None,
     agent_files: str | None,
+    agent_clients: tuple[str, ...],
     namespace: str,
     output: str,
 ) -> None:
@@ -53,10 +55,10 @@ def command(
     from paceline.services import packed_folders
 
     job, base = job_files.read(file)
-    image = surroundings.agent_image(agent_image)
-    where = surroundings.Surroundings(
-        namespace=namespace, agent_image=image, agent_files=agent_files, queue=queue
+    agent = surroundings.AgentSetup(
+        image=surroundings.agent_image(agent_image), files=agent_files, clients=agent_clients
     )
+    where = surroundings.Surroundings(namespace=namespace, agent=agent, queue=queue)
     packed = packed_folders.of_job(job.spec, base)
     objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
     printing.emit_all(objects, output)
