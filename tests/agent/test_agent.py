@@ -529,41 +529,6 @@ def test_a_spool_that_cannot_be_opened(replica, tmp_path):
     assert one.reason()["kind"] == "completed"
 
 
-# --- Memory ---
-
-
-@pytest.fixture
-def memory_cgroup():
-    """A cgroup of version 1 with 48 MiB, below our own."""
-    own = [line.split(":") for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
-    path = next((words[2] for words in own if words[1] == "memory"), None)
-    if os.geteuid() != 0 or path is None:
-        pytest.skip("needs root and the memory controller of cgroup version 1")
-    group = pathlib.Path("/sys/fs/cgroup/memory" + path) / f"paceline-test-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "memory.limit_in_bytes").write_text(str(48 << 20))
-        with contextlib.suppress(OSError):
-            (group / "memory.memsw.limit_in_bytes").write_text(str(48 << 20))
-    except OSError as error:
-        pytest.skip(f"cgroups cannot be made here: {error}")
-    yield group
-    group.rmdir()
-
-
-def test_out_of_memory(memory_cgroup, replica):
-    one = replica(PYTHON, "-c", "held = [b'x' * 1_000_000 for _ in range(200)]", own_cgroup=True)
-    procs = str(memory_cgroup / "cgroup.procs")
-
-    def enter():
-        with open(procs, "w") as file:
-            file.write(str(os.getpid()))
-
-    assert one.run(before=enter)[0] == 128 + signal.SIGKILL
-    assert one.reason()["kind"] == "out-of-memory"
-    assert all(sample["memory_limit_bytes"] == 48 << 20 for sample in one.lines("sample"))
-
-
 # --- Where it runs ---
 
 

@@ -92,18 +92,12 @@ def run_document(
         "replicas": [replica_row(row) for row in replicas],
     }
     if events is not None:
-        body["events"] = [event(each) for each in events]
+        body["events"] = [plain(each) for each in events]
         body["script_facts"] = {
             str(replica): {str(name): fact.value for name, fact in facts.items()}
             for replica, facts in script_facts.of_replicas(replicas, events).items()
         }
     return document("Run", body)
-
-
-def event(value: JobEvent) -> dict[str, Any]:
-    """Return the entry of an event."""
-    body: dict[str, Any] = plain(value)
-    return body
 
 
 def _duration(run: Run | RunSummary) -> float | None:

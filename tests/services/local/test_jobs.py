@@ -15,7 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import kills, leftovers
+from support import control_groups, kills, leftovers
 from support.shell_jobs import UNTIL_ENOUGH, Submit, enough, fill, shell_job
 
 from paceline import specs
@@ -32,7 +32,6 @@ from paceline.services.local import jobs, spec_changes, state_dirs, supervisors
 from paceline.stores import Store, open_store
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting a file system needs root")
-needs_cgroups = pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here")
 PS0, W0, W1 = ReplicaId(Role.PS, 0), ReplicaId(Role.WORKER, 0), ReplicaId(Role.WORKER, 1)
 ONCE = 'if [ -e "{run_dir}/{role}-{index}" ]; then exit 0; fi; touch "{run_dir}/{role}-{index}"; '
 
@@ -236,7 +235,7 @@ def test_the_deadline_ends_the_job(api: jobs.Jobs, submit: Submit) -> None:
     assert (run.phase, run.message) == (JobPhase.FAILED, "the active deadline of 1.5 s passed")
 
 
-@needs_cgroups
+@control_groups.needed
 def test_an_out_of_memory_kill_is_named_and_memory_grows(api: jobs.Jobs, submit: Submit) -> None:
     eat = "exec python3 -c \"x = b'1' * (60 << 20); import time; time.sleep(0.5)\""
     worker = RoleSpec(
@@ -253,7 +252,7 @@ def test_an_out_of_memory_kill_is_named_and_memory_grows(api: jobs.Jobs, submit:
     assert api.store.replicas(run.name)[0].memory_bytes == 128 << 20
 
 
-@needs_cgroups
+@control_groups.needed
 def test_an_agent_that_the_kernel_kills_for_memory_is_named_and_memory_grows(
     api: jobs.Jobs, submit: Submit
 ) -> None:

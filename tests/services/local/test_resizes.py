@@ -13,7 +13,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from support import group_files, leftovers
+from support import control_groups, group_files, leftovers
 from support.group_files import until
 from support.shell_jobs import UNTIL_ENOUGH, Submit, enough, shell_job
 
@@ -29,7 +29,7 @@ from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import jobs, supervisors
 
-pytestmark = pytest.mark.skipif(machines.read().cgroups is None, reason="no cgroups can be made here")
+pytestmark = control_groups.CGROUPS
 GIB = 1 << 30
 
 

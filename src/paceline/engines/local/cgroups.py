@@ -14,7 +14,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from paceline.errors import EngineError
@@ -23,6 +23,8 @@ V1_CONTROLLERS = ("cpu", "cpuacct", "cpuset", "memory")
 V2_CONTROLLERS = ("cpu", "cpuset", "memory")
 #: The kernel's default period of the CPU bandwidth controller.
 PERIOD_MICROSECONDS = 100_000
+#: Files that only a kernel has that counts what groups swap out.
+SWAP_FILES = ("memory.swap.max", "memory.memsw.limit_in_bytes")
 #: The kernel refuses quotas below one millisecond.
 MIN_QUOTA_MICROSECONDS = 1_000
 
@@ -67,8 +69,7 @@ class Hierarchy:
         try:
             for root in self.roots.values():
                 _make(root, group, self.version)
-            for controller, name, value in _settings(self.version, limits):
-                (self.roots[controller] / group / name).write_text(value)
+            self._write(group, _settings(self.version, limits))
         except OSError as error:
             raise EngineError(f"cannot make the cgroup {group}: {error}") from error
 
@@ -81,10 +82,15 @@ class Hierarchy:
             EngineError: the kernel refused, or there is no such group.
         """
         try:
-            for controller, name, value in (*_lifted(self.version, limits), *_settings(self.version, limits)):
-                (self.roots[controller] / group / name).write_text(value)
+            self._write(group, [*_lifted(self.version, limits), *_settings(self.version, limits)])
         except OSError as error:
             raise EngineError(f"the limits of the cgroup {group} cannot be set: {error}") from error
+
+    def _write(self, group: str, settings: Sequence[tuple[str, str, str]]) -> None:
+        for controller, name, value in settings:
+            path = self.roots[controller] / group / name
+            if name not in SWAP_FILES or path.exists():
+                path.write_text(value)
 
     def pids(self, group: str) -> set[int]:
         """Return the processes in a group and below it."""
@@ -173,8 +179,7 @@ def _settings(version: int, limits: CgroupLimits) -> list[tuple[str, str, str]]:
     if limits.cores:
         settings.append(("cpuset", "cpuset.cpus", ",".join(map(str, limits.cores))))
     if limits.memory_bytes is not None:
-        name = "memory.max" if version == 2 else "memory.limit_in_bytes"
-        settings.append(("memory", name, str(limits.memory_bytes)))
+        settings += _memory(version, str(limits.memory_bytes))
     if limits.weight != 1:
         settings.append(_weight(version, limits.weight))
     return settings
@@ -187,11 +192,26 @@ def _lifted(version: int, limits: CgroupLimits) -> list[tuple[str, str, str]]:
         no_quota = ("cpu.max", "max") if version == 2 else ("cpu.cfs_quota_us", "-1")
         lifted.append(("cpu", *no_quota))
     if limits.memory_bytes is None:
-        no_limit = ("memory.max", "max") if version == 2 else ("memory.limit_in_bytes", "-1")
-        lifted.append(("memory", *no_limit))
+        lifted += _memory(version, None)
     if limits.weight == 1:
         lifted.append(_weight(version, 1))
     return lifted
+
+
+def _memory(version: int, limit: str | None) -> list[tuple[str, str, str]]:
+    """Return the settings of a memory limit, or of none.
+
+    What a group may not hold, it may not swap out either: a replica at its limit would not be killed, but
+    become slow. The limit of v1 with swap is never below that without it, so it is lifted first.
+    """
+    if version == 2:
+        return [
+            ("memory", "memory.swap.max", "max" if limit is None else "0"),
+            ("memory", "memory.max", limit or "max"),
+        ]
+    with_swap = "memory.memsw.limit_in_bytes"
+    settings = [("memory", with_swap, "-1"), ("memory", "memory.limit_in_bytes", limit or "-1")]
+    return settings if limit is None else [*settings, ("memory", with_swap, limit)]
 
 
 def _weight(version: int, times: float) -> tuple[str, str, str]:

@@ -101,7 +101,7 @@ class Feed:
 def events(jobs: StoredJobReader, name: str, since_id: int) -> list[tuple[int, str]]:
     """Return what happened to a job after the event with a number, in the form in which it is sent."""
     return [
-        (number, json.dumps({"id": number, **documents.event(each)}))
+        (number, json.dumps({"id": number, **documents.plain(each)}))
         for number, each in jobs.events(name, since_id=since_id)
     ]
 

@@ -186,7 +186,7 @@ def list_events(
 ) -> dict[str, Any]:
     """Return what happened to a job, the oldest first."""
     found = asked.jobs.events(name, since_id=since_id)
-    items = [{"id": number, **documents.event(each)} for number, each in found]
+    items = [{"id": number, **documents.plain(each)} for number, each in found]
     return documents.document("EventList", {"items": items})
 
 
