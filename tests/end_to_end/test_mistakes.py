@@ -48,10 +48,11 @@ def paceline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def names(causes: list[Mapping[str, Any]]) -> Iterator[str]:
+def everything(causes: list[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """Yield all causes, those that follow from others among them."""
     for cause in causes:
-        yield cause["name"]
-        yield from names(cause["effects"])
+        yield cause
+        yield from everything(cause["effects"])
 
 
 @pytest.mark.parametrize("mistake", but(MISTAKES, often=("forgotten setter",)))
@@ -78,10 +79,12 @@ def _is_named(tmp_path: Path, mistake: str, python: str) -> None:
     found: dict[str, Any] = {}
     try:
         deadline = time.monotonic() + DEADLINE_SECONDS
-        while MISTAKES[mistake] not in list(names(found.get("causes", []))):
+        while MISTAKES[mistake] not in [cause["name"] for cause in everything(found.get("causes", []))]:
             assert time.monotonic() < deadline, f"it is not named: {found}"
             time.sleep(5)
             found = json.loads(paceline(home, "why", "mistaken", "-o", "json").stdout)
-        assert not found["summary"].startswith("nothing is wrong")
+        # Replicas on one machine find each other at wrong addresses, too: then they train, and that is said.
+        trains = any("and it trains" in cause["what"] for cause in everything(found["causes"]))
+        assert trains == found["summary"].startswith("nothing is wrong")
     finally:
         paceline(home, "delete", "mistaken", "--force")
