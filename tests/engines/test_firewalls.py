@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import socket
 import subprocess
@@ -86,3 +87,13 @@ def test_without_rights_it_says_what_is_lacking() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "this needs root (CAP_NET_ADMIN)"
+
+
+def test_a_kernel_without_netfilter_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where jobs run as root nevertheless, such as gVisor: they ran nowhere there."""
+
+    def refused(*_: object) -> socket.socket:
+        raise OSError(errno.EPROTONOSUPPORT, os.strerror(errno.EPROTONOSUPPORT))
+
+    monkeypatch.setattr(socket, "socket", refused)
+    assert firewalls.lacks() == "the kernel has no nftables of Linux 5.12 or later (Protocol not supported)"

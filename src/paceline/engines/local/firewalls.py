@@ -49,13 +49,17 @@ class Firewall:
     """
 
     def __init__(self, name: str, ports: Iterable[int]) -> None:
-        self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
         try:
-            self._socket.settimeout(_ANSWER_SECONDS)
-            self._socket.bind((0, 0))
-            self._ask(messages(name, sorted(set(ports))))
+            # A kernel without netfilter (gVisor has none) refuses the socket itself.
+            self._socket = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, _NETLINK_NETFILTER)
+            try:
+                self._socket.settimeout(_ANSWER_SECONDS)
+                self._socket.bind((0, 0))
+                self._ask(messages(name, sorted(set(ports))))
+            except OSError:
+                self.close()
+                raise
         except OSError as error:
-            self.close()
             raise EngineError(_reason(error)) from error
 
     def _ask(self, wanted: list[tuple[int, int, bytes]]) -> None:
