@@ -47,7 +47,7 @@ def rows_of(table, ids):
         return tf.nn.embedding_lookup([table] if hasattr(table, "op") else list(table), ids)
     if asked.lookup == "sparse":
         count = tf.cast(tf.size(ids), tf.int64)
-        places = tf.stack([tf.range(count), tf.zeros([count], tf.int64)], 1)
+        places = tf.stack([tf.range(count), tf.zeros_like(tf.range(count))], 1)
         sparse = tf.SparseTensor(places, ids, tf.stack([count, 1]))
         return tf.nn.embedding_lookup_sparse(table, sparse, None, combiner="sum")
     return tf.nn.embedding_lookup(table, ids)
@@ -62,7 +62,7 @@ with tf.device(setter if asked.placing in ("setter", "own") else None):
     with tf.variable_scope("model", use_resource=asked.resource):
         for number, rows in enumerate(ROWS):
             table = tf.get_variable(
-                "table_%d" % number, [rows, 8], initializer=tf.random_uniform_initializer(-0.05, 0.05)
+                "table_%d" % number, [rows, 8], initializer=tf.random_uniform_initializer(-0.05, 0.05, seed=number)
             )
             found.append(rows_of(table, ids[:, number]))
         weights = tf.get_variable("weights", [8 * len(ROWS), 1], initializer=tf.constant_initializer(0.1))

@@ -165,7 +165,8 @@ UNIQUE_IDS = Cure(
     " made unique first, and the rows are spread over the batch on the worker.",
     fits="Scripts of sessions that use `tf.nn.embedding_lookup`. Lookups whose ids are unique already stay.",
     risk="Gradients of a row are summed on the worker instead of on the server, so sums are rounded in "
-    "another order.",
+    "another order. TensorFlow 1 takes seeds from the number of operations that a graph has, so there a "
+    "script that has a seed of the graph and none of its operations begins with other random numbers.",
 )
 DEVICE_FILTERS = Cure(
     name="device-filters",

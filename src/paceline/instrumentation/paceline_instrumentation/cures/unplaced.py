@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 NAME, VERSION = "unplaced-variables", 1
 _LOCAL = "local_variables"
+#: The modules of TensorFlow that make a variable by a function of another module.
+_CALLERS = ("variables", "variable_v1")
 
 
 class UnplacedVariables(object):
@@ -65,6 +67,11 @@ class UnplacedVariables(object):
             return made
 
         module.default_variable_creator = default_variable_creator  # type: ignore[attr-defined]
+        # From TensorFlow 1.12 to 2.15 a module hands the function to the one that calls it.
+        for name in _CALLERS:
+            caller = sys.modules.get(package + ".ops." + name)  # type: Any
+            if getattr(caller, "default_variable_creator", None) is original:
+                caller.default_variable_creator = default_variable_creator
 
     def _setter(self, package, named):
         # type: (str, Mapping[str, Any]) -> Any
