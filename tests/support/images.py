@@ -31,7 +31,13 @@ _HERE = Path(__file__).parents[2] / "src"
 #: Programs of the environment's own folder, and headers for compilers: a fifth of what TensorFlow has.
 _CONTAINERFILE = _HERE.with_name("Containerfile")
 _LEFT_OUT = {"..", "include"}
-_PROGRAM = b"#!/usr/bin/python3\nimport sys\nfrom paceline.surfaces.cli.main import main\nsys.exit(main())\n"
+#: As pip writes it: processes that it spawns import it.
+_PROGRAM = b"""#!/usr/bin/python3
+import sys
+from paceline.surfaces.cli.main import main
+if __name__ == "__main__":
+    sys.exit(main())
+"""
 
 
 def debian() -> Path:

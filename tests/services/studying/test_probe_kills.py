@@ -35,8 +35,9 @@ pytestmark = [
 LACKS = machines.lacks_namespaces(os.geteuid(), shutil.which)
 #: For each line that it reads it begins a probe in a process of its own, and says which one that is.
 _PROBES = """
-import os, sys
+import os, sys, time
 
+from paceline.errors import Conflict
 from paceline.services.local import jobs, state_dirs
 from paceline.services.studying import probes
 from paceline.stores import open_store
@@ -49,7 +50,12 @@ for _ in sys.stdin:
     if pid == 0:
         with open_store(home.store_url) as store:
             prober = probes.Prober(jobs=jobs.Jobs(home, store), times=times, most_share=1.0)
-            prober.probe(sys.argv[2])
+            while True:  # It refuses while too few steps are known, as on a machine that is busy.
+                try:
+                    prober.probe(sys.argv[2])
+                    break
+                except Conflict:
+                    time.sleep(0.05)
         os._exit(0)
     print(pid, flush=True)
     os.waitpid(pid, 0)
