@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 from support import clusters, images, real_clusters, upstream_definitions
-from support.real_clusters import NAMESPACE, OperatorProcess, Shift
+from support.real_clusters import NAMESPACE, OperatorProcess, Shift, kubectl
+
+from paceline.engines.kubernetes import kinds
 
 #: Tests wait for conditions on a machine that may be busy with anything; this only ends one that hangs.
 _SECONDS = 900.0
@@ -81,6 +83,17 @@ def operator_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def operator(shift: Shift, operator_home: Path) -> Iterator[OperatorProcess]:
     with shift.of("--agent-image", "none", "--home", str(operator_home)) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def only_real_nodes() -> Iterator[None]:
+    """Keep pods from hollow nodes, which run nothing."""
+    hollow = [each["metadata"]["name"] for each in real_clusters.objects(kinds.NODES, "paceline.dev/hollow")]
+    if hollow:
+        kubectl("cordon", *hollow)
+    yield
+    if hollow:
+        kubectl("uncordon", *hollow)
 
 
 @pytest.fixture(scope="session")

@@ -74,18 +74,7 @@ spec:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _only_real_nodes() -> Iterator[None]:
-    """Keep pods from hollow nodes, which run nothing."""
-    hollow = [each["metadata"]["name"] for each in objects(kinds.NODES, "paceline.dev/hollow")]
-    if hollow:
-        kubectl("cordon", *hollow)
-    yield
-    if hollow:
-        kubectl("uncordon", *hollow)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def nowhere(_only_real_nodes: None, installed: None) -> Iterator[str]:
+def nowhere(only_real_nodes: None, installed: None) -> Iterator[str]:
     """The namespace of a job whose image is nowhere, which the operator believes after two minutes.
 
     So it begins with the first test here, and the last one looks at it.

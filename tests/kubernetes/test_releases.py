@@ -47,7 +47,7 @@ def helm(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def versions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Version, Version]:
+def versions(only_real_nodes: None, tmp_path_factory: pytest.TempPathFactory) -> tuple[Version, Version]:
     """The previous commit, and what is here."""
     helm("version")
     if shutil.which("ctr") is None:
