@@ -208,7 +208,7 @@ def test_only_named_clients_reach_agents(
 
 def measures(namespace: str, address: str) -> bool:
     """Whether a pod of a namespace gets the figures of an agent."""
-    ask = f"wget -q -T 5 -O - http://{address}:2223/metrics || true"
+    ask = f"printf 'GET /metrics HTTP/1.0\\r\\n\\r\\n' | nc -w 5 {address} 2223 || true"
     said = kubectl("exec", "-n", namespace, "stranger", "--", "sh", "-c", ask)
     return "paceline_replica_memory_bytes" in said
 
