@@ -85,6 +85,6 @@ def _is_named(tmp_path: Path, mistake: str, python: str) -> None:
             found = json.loads(paceline(home, "why", "mistaken", "-o", "json").stdout)
         # Replicas on one machine find each other at wrong addresses, too: then they train, and that is said.
         trains = any("and it trains" in cause["what"] for cause in everything(found["causes"]))
-        assert trains == found["summary"].startswith("nothing is wrong")
+        assert trains or not found["summary"].startswith("nothing is wrong")
     finally:
         paceline(home, "delete", "mistaken", "--force")
