@@ -190,7 +190,7 @@ def test_jobs_go_on_while_a_release_comes_changes_and_goes(
     assert phase("ticks", jobs) == "running", "the definition of TrainingJob and its jobs stay"
 
     helm("install", "e2e", "-n", here, *values(present))
-    # It knows the job: a replica that is lost comes back beside the one that goes on.
+    # It knows the job: a replica that is lost comes back beside its fellow, which goes on.
     lost, stays = sorted(running)
     kubectl("delete", "pod", lost, "-n", jobs, "--grace-period=1")
     until(

@@ -22,7 +22,7 @@ def policy(spec: JobSpec, where: Surroundings) -> Object:
     through the API server's proxy, whose network address depends on the provider, and Prometheus may run
     anywhere.
     """
-    own = {"matchLabels": labels.of_job(spec, where)}
+    same_job = {"matchLabels": labels.of_job(spec, where)}
     agents: Object = {"ports": [{"port": METRICS_PORT, "protocol": "TCP"}]}
     if where.agent.clients:
         agents["from"] = [_peer(client) for client in where.agent.clients]
@@ -31,9 +31,9 @@ def policy(spec: JobSpec, where: Surroundings) -> Object:
         "kind": "NetworkPolicy",
         "metadata": labels.metadata(spec, spec.name, where),
         "spec": {
-            "podSelector": own,
+            "podSelector": same_job,
             "policyTypes": ["Ingress"],
-            "ingress": [{"from": [{"podSelector": own}]}, agents],
+            "ingress": [{"from": [{"podSelector": same_job}]}, agents],
         },
     }
 

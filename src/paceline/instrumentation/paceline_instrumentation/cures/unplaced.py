@@ -67,7 +67,7 @@ class UnplacedVariables(object):
             return made
 
         module.default_variable_creator = default_variable_creator  # type: ignore[attr-defined]
-        # From TensorFlow 1.12 to 2.15 a module hands the function to the one that calls it.
+        # From TensorFlow 1.12 to 2.15 the module has handed the function to the module that calls it.
         for name in _CALLERS:
             caller = sys.modules.get(package + ".ops." + name)  # type: Any
             if getattr(caller, "default_variable_creator", None) is original:
