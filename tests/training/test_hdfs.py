@@ -3,6 +3,7 @@
 import threading
 import time
 
+import fsspec
 import pytest
 from support import hadoop, kills, prerequisites
 
@@ -21,12 +22,15 @@ NAME = "Klicks März 100%/día=1 #2.csv"
 @pytest.fixture
 def store(monkeypatch):
     """A new file system: clients are kept by their arguments, and ports are always the same."""
-    import hdfs_native.fsspec
-
-    hdfs_native.fsspec.HdfsFileSystem.clear_instance_cache()
+    forget_clients()
     with prerequisites.skipping(), hadoop.hdfs() as made:
         yield made
-    hdfs_native.fsspec.HdfsFileSystem.clear_instance_cache()
+    forget_clients()
+
+
+def forget_clients():
+    """Have the next client be made anew; the class is that which Paceline has registered."""
+    fsspec.get_filesystem_class("hdfs").clear_instance_cache()
 
 
 def content(url, **how):
@@ -153,9 +157,7 @@ def test_what_does_not_pass_is_refused_with_path_and_reason(store, tmp_path, mon
     folder.put(source, "second")
 
     monkeypatch.setenv("HADOOP_USER_NAME", "ann")
-    import hdfs_native.fsspec
-
-    hdfs_native.fsspec.HdfsFileSystem.clear_instance_cache()
+    forget_clients()
     hers = RemoteFolder(f"{store.url}/models", errors.ExportError)
     with pytest.raises(
         errors.ExportError, match=r"/models/third: it cannot be written.*Permission denied: user=ann"
