@@ -16,7 +16,7 @@ from paceline.model.variables.cures import CURES
 
 pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).parents[1] / "scripts" / "cured" / "tf1_tables.py"
-VERSIONS = (None, "1.4.1", "1.8.0", "1.12.3", "1.15.5", "2.4.4", "2.11.1")
+VERSIONS = (None, "1.4.1", "1.8.0", "1.12.3", "1.15.5", "2.4.4", "2.11.1", "2.15.1")
 #: What the script places by turns: the step, the three tables, the weights.
 TABLES = ["model/table_0", "model/table_1", "model/table_2"]
 LEARNING_RATE, KEPT, KEPT_SQUARE, EPSILON = 0.01, 0.9, 0.999, 1e-8

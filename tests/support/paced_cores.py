@@ -53,8 +53,8 @@ while True:
     with open(os.environ["PACELINE_REPORT_FILE"], "a") as file:
         file.write(json.dumps(report) + "\\n")
 """
-#: A server that uses up what it may take if it is the one, and nothing else.
-_SERVER = 'if [ "$0" = "$PACELINE_ROLE-$PACELINE_INDEX" ]; then while :; do :; done; fi; exec sleep 600'
+#: A server that uses up what it may take if it is the one, and nothing else; it does not end by itself.
+_SERVER = 'if [ "$0" = "$PACELINE_ROLE-$PACELINE_INDEX" ]; then while :; do :; done; fi; exec sleep 86400'
 SAVES = "saves"
 #: Probes a job of a home, by times.
 _PROBE = """
