@@ -76,7 +76,7 @@ def test_what_binds_is_named_and_all_is_put_back(
 def test_an_evaluation_comes_first(api: jobs.Jobs, submit: Submit, tmp_path: Path) -> None:
     """It computes until the probe says that it waits; then nothing is left to wait for."""
     rests = tmp_path / "rests"
-    computes = f'while [ ! -e "{rests}" ]; do :; done; exec sleep 600'
+    computes = f'while [ ! -e "{rests}" ]; do :; done; exec sleep 86400'
     spec = paced_cores.job(tmp_path, "ps-0")
     evaluator = RoleSpec(role=Role.EVALUATOR, command=("sh", "-c", computes), cpu_cores=0.3)
     run = paced_cores.training(api, submit(dataclasses.replace(spec, roles=(*spec.roles, evaluator))))
