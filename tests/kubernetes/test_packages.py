@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support import charts
-from support.real_clusters import kubectl
+from support.real_clusters import kubectl, new_namespace
 
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec, Security, SecurityProfile
 from paceline.model.roles import ReplicaId, Role
@@ -36,13 +36,7 @@ def test_the_kustomize_base_is_accepted(installed: None) -> None:
 @pytest.fixture(scope="module")
 def guarded(installed: None) -> Iterator[str]:
     """A namespace that takes only pods that pass the restricted standard."""
-    labels = {"pod-security.kubernetes.io/enforce": "restricted"}
-    made = {
-        "apiVersion": "v1",
-        "kind": "Namespace",
-        "metadata": {"generateName": "e2e-restricted-", "labels": labels},
-    }
-    name = kubectl("create", "-f", "-", "-o", "jsonpath={.metadata.name}", given=json.dumps(made))
+    name = new_namespace("restricted", {"pod-security.kubernetes.io/enforce": "restricted"})
     yield name
     kubectl("delete", "namespace", name, "--wait=false")
 

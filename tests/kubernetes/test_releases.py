@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from support import clusters, images
-from support.real_clusters import Shift, kubectl, until
+from support.real_clusters import Shift, kubectl, new_namespace, until
 
 from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.roles import Role
@@ -81,9 +81,7 @@ def namespace(
     names: list[str] = []
 
     def make(purpose: str) -> str:
-        metadata = {"generateName": f"e2e-{purpose}-"}
-        made = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-        names.append(kubectl("create", "-f", "-", "-o", "jsonpath={.metadata.name}", given=made))
+        names.append(new_namespace(purpose))
         return names[-1]
 
     yield make

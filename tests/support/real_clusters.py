@@ -54,6 +54,13 @@ def kubectl(*arguments: str, given: str | None = None) -> str:
         raise AssertionError(str(error)) from error
 
 
+def new_namespace(purpose: str, labels: dict[str, str] | None = None) -> str:
+    """Make a namespace that no earlier test has had, and return its name."""
+    metadata = {"generateName": f"e2e-{purpose}-", "labels": labels or {}}
+    given = json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
+    return kubectl("create", "-f", "-", "-o", "jsonpath={.metadata.name}", given=given)
+
+
 def found(*arguments: str) -> dict[str, Any]:
     """Return what kubectl gets."""
     return dict(json.loads(kubectl("get", *arguments, "-o", "json")))

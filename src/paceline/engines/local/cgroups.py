@@ -24,7 +24,7 @@ V2_CONTROLLERS = ("cpu", "cpuset", "memory")
 #: The kernel's default period of the CPU bandwidth controller.
 PERIOD_MICROSECONDS = 100_000
 #: Files that only a kernel has that counts what groups swap out.
-SWAP_FILES = ("memory.swap.max", "memory.memsw.limit_in_bytes")
+_SWAP_FILES = ("memory.swap.max", "memory.memsw.limit_in_bytes")
 #: The kernel refuses quotas below one millisecond.
 MIN_QUOTA_MICROSECONDS = 1_000
 
@@ -89,7 +89,7 @@ class Hierarchy:
     def _write(self, group: str, settings: Sequence[tuple[str, str, str]]) -> None:
         for controller, name, value in settings:
             path = self.roots[controller] / group / name
-            if name not in SWAP_FILES or path.exists():
+            if name not in _SWAP_FILES or path.exists():
                 path.write_text(value)
 
     def pids(self, group: str) -> set[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -21,8 +20,6 @@ R = TypeVar("R")
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LAST_PORT = 65535
-
-_NAMESPACE = re.compile("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 96}
 
@@ -266,9 +263,11 @@ class AgentClients(click.ParamType[tuple[str, ...]]):
     def _client(self, word: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         import ipaddress
 
+        from paceline.surfaces import namespace_names
+
         with contextlib.suppress(ValueError):
             return str(ipaddress.ip_network(word))
-        if not _NAMESPACE.fullmatch(word):
+        if not namespace_names.is_namespace(word):
             self.fail(f"{word!r} is no network, such as 10.0.0.0/24, and no name of a namespace", param, ctx)
         return word
 

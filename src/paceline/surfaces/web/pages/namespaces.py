@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import RedirectResponse, Response
 
+from paceline.surfaces import namespace_names
 from paceline.surfaces.web.callers import CallerRequest, may
 from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.pages import rendering
@@ -16,7 +16,6 @@ from paceline.surfaces.web.pages import rendering
 router = APIRouter(include_in_schema=False, prefix="/namespaces")
 #: For how many namespaces the server checks whether the user may see their jobs.
 MOST_NAMESPACES = 200
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 
 
 @router.get("")
@@ -26,7 +25,7 @@ def choose(
     name: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Show the namespaces whose jobs the user may see, or go to the namespace that they named."""
-    if _NAME.fullmatch(name):
+    if namespace_names.is_namespace(name):
         return RedirectResponse(f"/n/{name}/", HTTPStatus.SEE_OTHER)
     found = [
         each
