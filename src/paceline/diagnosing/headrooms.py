@@ -107,14 +107,11 @@ def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain 
 
 
 def machine_times(case: Case, spared_cores: float = 0.0) -> float:
-    """Return how many times the current load the cores of the machine allow, at most `MOST_TIMES`.
-
-    A machine that emulates hosts stands for several machines, so it sets no limit.
-    """
-    used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
-    if case.machine_cores is None or case.spec.hosts or not used or used <= spared_cores:
+    """Return how many times the current load the cores of the machine allow, at most `MOST_TIMES`."""
+    used, cores = usages.machine_cores(case) or (0.0, 0.0)
+    if used <= spared_cores:
         return case.value(MOST_TIMES)
-    return max(1.0, case.machine_cores / (used - spared_cores))
+    return max(1.0, cores / (used - spared_cores))
 
 
 def matters(gain: Gain | None, case: Case) -> TypeGuard[Gain]:

@@ -30,6 +30,8 @@ OWN = "the trainers' own computing"
 INPUT = "reading of examples"
 CALLS = "the way to the parameter servers and back"
 _CPU, _LINK = "CPU of ", "link of "
+#: The cores of the machine that all replicas share.
+MACHINE_STATION = f"{_CPU}{usages.MACHINE}"
 
 
 @once
@@ -72,6 +74,8 @@ def link_station(host: str) -> str:
 
 def subjects(case: Case, station: str) -> tuple[ReplicaId | str, ...]:
     """Return the replicas that use a station, and for a link also its host; the trainers for other bounds."""
+    if station == MACHINE_STATION:
+        return tuple(each.replica for each in case.snapshot.replicas)
     for pool, users in usages.pools(case).items():
         if station == f"{_CPU}{pool.name}":
             return tuple(each.replica for each in users)

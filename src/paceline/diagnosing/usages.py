@@ -64,6 +64,17 @@ def busy(case: Case, replica: ReplicaSnapshot) -> float | None:
     return min(1.0, used / own.cores)
 
 
+def machine_cores(case: Case) -> tuple[float, float] | None:
+    """Return how many cores of their machine all replicas use, and how many it has; None: not known.
+
+    A machine that emulates hosts stands for several machines, so it has no cores that all replicas share.
+    """
+    used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
+    if used is None or case.machine_cores is None or case.spec.hosts:
+        return None
+    return used, case.machine_cores
+
+
 @once
 def pools(case: Case) -> dict[Pool, tuple[ReplicaSnapshot, ...]]:
     """Return all pools with the replicas that use them, without replicas whose pool is not known."""
