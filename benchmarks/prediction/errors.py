@@ -89,7 +89,7 @@ def _spread(rows: Sequence[Row]) -> Check:
     spreads = [statistics.stdev(each) for each in runs_of.values()]
     return Check(
         name="standard deviation of runs of one layout, as share", value=statistics.mean(spreads),
-        low=min(spreads), high=max(spreads), target="told", holds=True,
+        low=min(spreads), high=max(spreads), target="reported", holds=True,
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def quantile(name: str, errors: Sequence[float], at: float, limit: float | None)
     value = float(np.quantile(data, at))
     return Check(
         name=name, value=value, low=float(low), high=float(high),
-        target="told" if limit is None else f"<= {limit:g}", holds=limit is None or value <= limit,
+        target="reported" if limit is None else f"<= {limit:g}", holds=limit is None or value <= limit,
     )  # fmt: skip
 
 
