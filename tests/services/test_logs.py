@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from support.examples import SHARED_FIXTURES
 
@@ -83,6 +83,7 @@ TEXTS = st.text("ab é", max_size=12)
 
 
 @given(lines=st.lists(st.tuples(TEXTS, ENDS), max_size=12), chunk=st.integers(1, 9), cut=st.integers(0, 60))
+@example(lines=[("", "\n"), ("", "\r\n"), ("", "\n")], chunk=1, cut=0)
 @settings(suppress_health_check=SHARED_FIXTURES)
 def test_a_line_ends_as_a_terminal_shows_it(
     tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[str, str]], chunk: int, cut: int

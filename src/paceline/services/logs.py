@@ -171,10 +171,11 @@ class _Tail:
                 position -= size
                 file.seek(position)
                 chunk = file.read(size)
-                if position and chunk.startswith(b"\n"):  # CR LF is one line end.
-                    position -= 1
-                    file.seek(position)
-                    chunk = file.read(1) + chunk
+                if position and chunk.startswith(b"\n"):
+                    file.seek(position - 1)
+                    if file.read(1) == b"\r":  # CR LF is one line end.
+                        position -= 1
+                        chunk = b"\r" + chunk
                 ends = [end.end() for end in _LINE_END.finditer(chunk)]
                 if len(ends) >= count:
                     position += ends[-count]
