@@ -257,6 +257,9 @@ FIELDS = {
     "run_delay_seconds",
     "allowed_cpus",
     "stolen_cpu_cores",
+    "cpu_pressure_seconds",
+    "memory_pressure_seconds",
+    "io_pressure_seconds",
 }
 
 

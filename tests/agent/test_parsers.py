@@ -268,6 +268,21 @@ def write(folder, files):
         (folder / name).write_text(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "full avg10=0.00 total=5\n",
+        "some\n",
+        "some total=\n",
+        "some avg10=1 total=-1\n",
+        "some total=1.5\n",
+    ],
+)
+def test_a_pressure_that_is_not_counted(text):
+    assert cgroups.parse_pressure(text) is None
+
+
 def test_reads_version_2_from_files(tmp_path):
     files = {
         "cpu.max": "max 100000\n",
@@ -280,6 +295,8 @@ def test_reads_version_2_from_files(tmp_path):
         "pod/one/memory.max": "max\n",
         "pod/one/memory.events": golden("v2.memory.events"),
         "pod/memory.max": "1073741824\n",
+        "pod/one/cpu.pressure": golden("v2.cpu.pressure"),
+        "pod/one/memory.pressure": "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
     }
     write(tmp_path, files)
     mounts = [cgroups.Mount("/", str(tmp_path), "cgroup2", frozenset())]
@@ -291,6 +308,7 @@ def test_reads_version_2_from_files(tmp_path):
     assert reader.memory_bytes() == 8388608 - 3145728
     assert reader.memory_limit() == 1073741824
     assert reader.oom_kills() == 1
+    assert reader.pressures() == (pytest.approx(152.370913), 0.0, None)
     write(tmp_path, {"pod/one/cpu.max": "50000 100000\n"})
     assert reader.cpu_limit() == 0.5, "a limit that changes while the replica runs is seen"
 
@@ -325,6 +343,13 @@ def test_reads_version_1_from_files(tmp_path):
     assert reader.memory_bytes() == 8388608 - 2097152
     assert reader.memory_limit() is None
     assert reader.oom_kills() == 3
+    assert reader.pressures() == (None, None, None)
+    # Version 2 may be mounted beside version 1, without controllers.
+    (tmp_path / "unified").mkdir()
+    write(tmp_path, {"unified/io.pressure": golden("v2.cpu.pressure")})
+    mounts.append(cgroups.Mount("/", str(tmp_path / "unified"), "cgroup2", frozenset()))
+    reader = cgroups.CgroupReader(kernel_files.KeptFiles(), paths, mounts)
+    assert reader.pressures() == (None, None, pytest.approx(152.370913))
 
 
 def test_what_is_not_there_is_none():
@@ -332,11 +357,13 @@ def test_what_is_not_there_is_none():
     values = [reader.cpu_limit(), reader.cpu_seconds(), reader.throttled_seconds()]
     values += [reader.memory_bytes(), reader.memory_limit(), reader.oom_kills()]
     assert values == [None] * 6
+    assert reader.pressures() == (None, None, None)
     assert reader.cpus() == frozenset()
 
 
 SHAPED = st.text(alphabet="0123456789 -,.:/\n\t()maxcpu\\", max_size=200)
 PARSERS = [
+    cgroups.parse_pressure,
     kernel_files.parse_integer,
     cgroups.parse_limit,
     cgroups.parse_cpus,

@@ -85,6 +85,38 @@ def keyed(text, name):
     return int(dict(line.split() for line in text.splitlines())[name])
 
 
+@limited(cores=(0,))
+def test_how_long_threads_wait_for_a_core(measured, group):
+    """Two processes want the one core that they may use, so at least one waits nearly all the time."""
+    if not group_has_pressures(group):
+        pytest.skip("the kernel counts no pressures here")
+    _, samples = measured(
+        "import subprocess, sys\n"
+        "one = subprocess.Popen([sys.executable, '-c', 'while True: pass'])\n"
+        + BURN
+        + "one.kill()\none.wait()\n",
+        lambda samples: sum(each["cpu_pressure_seconds"] or 0 for each in samples) > 0.5,
+    )
+    waited = sum(each["cpu_pressure_seconds"] or 0 for each in samples)
+    total_us = keyed_equal(group.read("cpu", "", "cpu.pressure"), "total")
+    assert waited <= total_us / 1e6
+    assert all(
+        each[f"{resource}_pressure_seconds"] is not None for each in samples for resource in ("memory", "io")
+    )
+
+
+def group_has_pressures(group):
+    try:
+        return group.hierarchy.version == 2 and bool(group.read("cpu", "", "cpu.pressure"))
+    except OSError:
+        return False
+
+
+def keyed_equal(text, name):
+    """Return a value of the first line of a file of pressures, which has the pairs of "some"."""
+    return int(dict(word.split("=") for word in text.splitlines()[0].split()[1:])[name])
+
+
 WAIT = """
 print(json.dumps(sorted(os.sched_getaffinity(0))))
 while not seen(): time.sleep(0.02)

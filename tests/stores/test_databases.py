@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import autogenerate, migration, script
+from alembic import autogenerate, command, migration, script
 from support import ports
 
 from paceline import errors, stores
@@ -75,6 +75,30 @@ def test_the_schema_is_the_one_that_stores_have(tmp_path):
         lines = [" ".join(each.split()) for each in made]
     golden = Path(__file__).parent / "golden" / f"schema-{databases.HEAD}.sql"
     assert lines == golden.read_text().splitlines()
+
+
+#: Those that have no default in schema 0014.
+OLD_COLUMNS = {
+    "runs": "id, name, engine, directory, submitted_at, phase, replicas, message, labels, notes, source, "
+    "spec, state",
+    "replicas": "id, run_id, role, number, phase, attempt, restarts",
+    "samples": "replica_id, attempt, at, interval_seconds, cpu_cores",
+}
+
+
+def test_what_a_store_has_is_there_after_its_migration(fresh_url, engine):
+    with engine.begin() as connection:
+        command.upgrade(databases.alembic_config(connection), "0014")
+        for table, values in (
+            ("runs", "1, 'demo', 'local', '/', 1.0, 'running', '', '', '', '', '', '', ''"),
+            ("replicas", "1, 1, 'ps', 0, 'running', 1, 0"),
+            ("samples", "1, 1, 5.0, 1.0, 0.5"),
+        ):
+            connection.exec_driver_sql(f"INSERT INTO {table} ({OLD_COLUMNS[table]}) VALUES ({values})")
+    with stores.open_store(fresh_url) as store, store._database.reading() as connection:
+        assert connection.execute(
+            sa.select(tables.samples.c.cpu_cores, tables.samples.c.cpu_pressure_seconds)
+        ).all() == [(0.5, None)]
 
 
 def test_a_failed_migration_leaves_nothing_behind(engine, fresh_url):

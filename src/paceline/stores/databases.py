@@ -23,7 +23,7 @@ from paceline import errors
 from paceline.stores import failures
 
 #: The newest revision in ``migrations/``; a test checks that they agree.
-HEAD = "0014"
+HEAD = "0015"
 VERSION_TABLE = "paceline_schema"
 
 _PASSWORD = re.compile("([?&](?:ssl)?password=)[^&]*", re.IGNORECASE)

@@ -6,6 +6,8 @@ from typing import Dict, FrozenSet, List, NamedTuple, Optional, Set, Tuple
 
 from .kernel_files import KeptFiles, parse_integer, parse_keyed
 
+#: In place of a controller: version 1 has no pressures, so version 2 is looked up, also beside version 1.
+_PRESSURE = "pressure"
 UNLIMITED = 2**62  # cgroup v1 writes "no limit" as the largest multiple of a page below 2**63
 MAX_CPUS = 8192
 
@@ -22,6 +24,16 @@ def parse_limit(text: str) -> Optional[int]:
     """Bytes of memory.max or memory.limit_in_bytes (cgroup-v2.rst, cgroup-v1/memory.rst); None: no limit."""
     limit = parse_integer(text)
     return None if limit is None or not 0 <= limit < UNLIMITED else limit
+
+
+def parse_pressure(text: str) -> Optional[float]:
+    """Seconds for which at least one task waited: the total of "some" in cpu.pressure (psi.rst)."""
+    for line in text.splitlines():
+        words = line.split()
+        if words[:1] == ["some"] and words[-1].startswith("total="):
+            total_us = parse_integer(words[-1][len("total=") :])
+            return None if total_us is None or total_us < 0 else total_us / 1e6
+    return None
 
 
 def parse_cpus(text: str) -> FrozenSet[int]:
@@ -118,13 +130,21 @@ def ancestry(group: Group) -> List[str]:
     return directories
 
 
+class Pressures(NamedTuple):
+    """The time for which at least one task of a cgroup waited for a resource so far, in seconds."""
+
+    cpu: Optional[float]
+    memory: Optional[float]
+    io: Optional[float]
+
+
 class CgroupReader:
     """Limits and counters of the agent's own cgroup, version 1 or 2; None for values that are missing."""
 
     def __init__(self, files: KeptFiles, paths: Dict[str, str], mounts: List[Mount]) -> None:
         self._files = files
         self._groups: Dict[str, Group] = {}
-        for controller in ("cpu", "cpuacct", "cpuset", "memory"):
+        for controller in ("cpu", "cpuacct", "cpuset", "memory", _PRESSURE):
             group = locate(controller, paths, mounts)
             if group is not None:
                 found = group.directory if os.path.isdir(group.directory) else group.top
@@ -167,6 +187,11 @@ class CgroupReader:
         version, text = self._read("cpu", "cpu.stat", "cpu.stat")
         time_ = parse_keyed(text, "throttled_time" if version == 1 else "throttled_usec")
         return None if time_ is None else time_ / (1e9 if version == 1 else 1e6)
+
+    def pressures(self) -> Pressures:
+        """Return for how long tasks waited so far; None where the kernel does not count it."""
+        names = ("cpu.pressure", "memory.pressure", "io.pressure")
+        return Pressures(*(parse_pressure(self._read(_PRESSURE, "", name)[1]) for name in names))
 
     def memory_bytes(self) -> Optional[int]:
         """Return the working set: the memory used, minus page cache that can be dropped at once."""

@@ -53,6 +53,16 @@ METRICS: Dict[str, Tuple[Metric, ...]] = {
             "Time for which threads waited for a core, while it was measured.",
             {"": "run_delay_seconds"},
         ),
+        Metric(
+            "paceline_replica_pressure_seconds",
+            "counter",
+            "Time for which at least one thread waited for a resource, while it was measured.",
+            {
+                'resource="cpu"': "cpu_pressure_seconds",
+                'resource="memory"': "memory_pressure_seconds",
+                'resource="io"': "io_pressure_seconds",
+            },
+        ),
         Metric("paceline_replica_threads", "gauge", "Threads of all processes.", {"": "threads"}),
         Metric(
             "paceline_replica_neighbours_cpu_cores",

@@ -4,7 +4,7 @@ import os
 import time
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Tuple
 
-from .cgroups import CgroupReader, parse_cgroups, parse_cpus, parse_mounts
+from .cgroups import CgroupReader, Pressures, parse_cgroups, parse_cpus, parse_mounts
 from .configs import Config
 from .environments import thread_count
 from .gpus import GpuWatch
@@ -40,6 +40,7 @@ class Reading(NamedTuple):
     time: float
     cpu_seconds: Optional[float]
     throttled_seconds: Optional[float]
+    pressures: Pressures
     network: Optional[Tuple[int, int]]
     segments: Optional[Tuple[int, int]]
     needless_segments: Optional[int]
@@ -133,6 +134,7 @@ class Sampler:
             time=time.time(),
             cpu_seconds=cpu_seconds,
             throttled_seconds=self.cgroup.throttled_seconds() if self._config.own_cgroup else None,
+            pressures=self.cgroup.pressures() if self._config.own_cgroup else Pressures(None, None, None),
             network=network,
             segments=parse_segments(snmp),
             needless_segments=parse_needless(netstat),
@@ -167,6 +169,9 @@ class Sampler:
             "cpu_cores": None if used is None else round(used / interval, 6),
             "cpu_limit_cores": self.cpu_limit(),
             "throttled_seconds": rise(before.throttled_seconds, after.throttled_seconds),
+            "cpu_pressure_seconds": rise(before.pressures.cpu, after.pressures.cpu),
+            "memory_pressure_seconds": rise(before.pressures.memory, after.pressures.memory),
+            "io_pressure_seconds": rise(before.pressures.io, after.pressures.io),
             "memory_bytes": self.cgroup.memory_bytes()
             if self.uses_cgroup
             else pages * os.sysconf("SC_PAGE_SIZE"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from paceline.diagnosing import headrooms, needs
+from paceline.diagnosing import headrooms, needs, pressures
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.cores import crowds
 from paceline.diagnosing.cores.crowds import Hurt
@@ -89,6 +89,7 @@ def evidence(case: Case, crowd: tuple[Hurt, ...]) -> Iterator[Evidence]:
         text=f"for each second on a core its threads wait {worst.waits:.2f} s for one that others use",
         sources=(case.source("run_delay_seconds", (worst.replica,)),),
     )
+    yield from pressures.evidence(case, pressures.CORES, [hurt.replica for hurt in crowd])
 
 
 def exclusive(case: Case, roles: Iterable[Role]) -> Iterator[FieldChange]:

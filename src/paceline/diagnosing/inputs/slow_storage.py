@@ -6,7 +6,7 @@ import dataclasses
 import re
 from collections.abc import Iterator
 
-from paceline.diagnosing import confirmations, needs, trainings
+from paceline.diagnosing import confirmations, needs, pressures, trainings
 from paceline.diagnosing.cases import Case, once
 from paceline.diagnosing.inputs import between_steps, readings
 from paceline.diagnosing.inputs.between_steps import BetweenStepsActivity
@@ -38,7 +38,7 @@ def slow_storage(case: Case) -> Iterator[Hit]:
     if reading is None:
         return
     resting = readings.most(case, reading, decode=False)
-    found = readings.hit(
+    hit = readings.hit(
         case,
         reading,
         resting,
@@ -47,7 +47,8 @@ def slow_storage(case: Case) -> Iterator[Hit]:
         "and their cores rest.",
         next_steps=_ways(case),
     )
-    yield dataclasses.replace(found, evidence=(*found.evidence, *_probed(case)))
+    disks = pressures.evidence(case, pressures.DISKS, reading.trainers)
+    yield dataclasses.replace(hit, evidence=(*hit.evidence, *disks, *_probed(case)))
 
 
 @once

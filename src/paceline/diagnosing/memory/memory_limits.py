@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from paceline.diagnosing import needs
+from paceline.diagnosing import needs, pressures
 from paceline.diagnosing.cases import Case
 from paceline.diagnosing.memory import growths
 from paceline.diagnosing.memory.growths import Growth
@@ -120,6 +120,7 @@ def _evidence(case: Case, found: list[_Near]) -> Iterator[Evidence]:
     yield Evidence(
         text=listed(used), sources=(case.source("memory_bytes", [near.replica for near in found]),)
     )
+    yield from pressures.evidence(case, pressures.MEMORY, [near.replica for near in found])
     growing = [(near, near.growth) for near in found if near.growth is not None]
     for near, growth in growing[:2]:
         trend = growth.bytes_per_second

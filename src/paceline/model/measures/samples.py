@@ -23,9 +23,10 @@ _LENGTH = GaugeSpec(2, Combining.INTERVAL, decimals=3, exact_below=0.1)
 class Sample:
     """One reading of a replica's resources over the ``interval_seconds`` before ``at`` (Unix seconds).
 
-    Bytes, segments, switches, ``throttled_seconds`` and ``run_delay_seconds`` are sums within the interval;
-    ``run_delay_seconds`` is how long threads were ready to run and waited for a core, added up over all
-    threads. ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval.
+    Bytes, segments, switches and seconds are sums within the interval. ``run_delay_seconds`` is how long
+    threads were ready to run and waited for a core, added up over all threads. The pressures are for how long
+    at least one thread waited: for a core, for memory to be freed, for a disk (``accounting/psi``).
+    ``cpu_cores``, ``neighbours_cpu_cores`` and ``stolen_cpu_cores`` are means over the interval.
     ``allowed_cpus`` is the number of CPUs on which the replica may run, and ``stolen_cpu_cores`` what a
     hypervisor gave to others of these although there was work for them. ``gpu_utilization`` is between 0 and
     1. Segments are TCP's (RFC 4022): ``sent_segments`` excludes those that were sent again, which are
@@ -54,6 +55,9 @@ class Sample:
     run_delay_seconds: Annotated[float | None, GaugeSpec(24, COUNT, decimals=4, digits=5)] = None
     allowed_cpus: Annotated[int | None, GaugeSpec(25)] = None
     stolen_cpu_cores: Annotated[float | None, GaugeSpec(26, MEAN, decimals=2, digits=6)] = None
+    cpu_pressure_seconds: Annotated[float | None, GaugeSpec(29, COUNT, decimals=2, digits=6)] = None
+    memory_pressure_seconds: Annotated[float | None, GaugeSpec(30, COUNT, decimals=2, digits=6)] = None
+    io_pressure_seconds: Annotated[float | None, GaugeSpec(31, COUNT, decimals=2, digits=6)] = None
 
 
 #: Stands for the current attempt of a replica.

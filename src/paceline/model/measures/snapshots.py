@@ -41,6 +41,8 @@ class ReplicaSnapshot:
         involuntary_switches_per_second: switches in which a thread that could go on had to make room for
             another.
         run_delay_share: seconds in each second that threads waited for a core, added up over all threads.
+        cpu_pressure_share, memory_pressure_share, io_pressure_share: the share of the time for which at least
+            one thread waited for a core, for memory to be freed, for a disk.
         input_wait_share: the share of the time that a trainer waited for its input.
         input_cpu_cores: the mean number of cores that a trainer uses for reading and decoding.
         all_reduce_share: the share of the time that a rank waited for the gradients of others.
@@ -62,6 +64,9 @@ class ReplicaSnapshot:
     switches_per_second: float | None = None
     involuntary_switches_per_second: float | None = None
     run_delay_share: float | None = None
+    cpu_pressure_share: float | None = None
+    memory_pressure_share: float | None = None
+    io_pressure_share: float | None = None
     threads: int | None = None
     neighbours_cpu_cores: float | None = None
     stolen_cpu_cores: float | None = None
@@ -347,6 +352,9 @@ def _replica(
         switches_per_second=rates.rate(within, rates.switches),
         involuntary_switches_per_second=rates.rate(within, lambda s: s.involuntary_switches),
         run_delay_share=rates.rate(within, lambda s: s.run_delay_seconds),
+        cpu_pressure_share=rates.rate(within, lambda s: s.cpu_pressure_seconds),
+        memory_pressure_share=rates.rate(within, lambda s: s.memory_pressure_seconds),
+        io_pressure_share=rates.rate(within, lambda s: s.io_pressure_seconds),
         threads=rates.latest(samples, lambda s: s.threads),
         neighbours_cpu_cores=rates.time_mean(within, lambda s: s.neighbours_cpu_cores),
         stolen_cpu_cores=rates.time_mean(within, lambda s: s.stolen_cpu_cores),
