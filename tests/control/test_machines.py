@@ -93,6 +93,34 @@ def test_the_job_has_succeeded_only_when_everything_is_released() -> None:
     assert drive(job(), *ended, events.Released())[0].phase is JobPhase.SUCCEEDED
 
 
+TAKEN = ExitReason(kind=ExitKind.DISRUPTED, message="PreemptionByScheduler: make room")
+
+
+def test_what_the_cluster_takes_away_comes_back_and_does_not_count() -> None:
+    happened: list[events.Event] = list(RUNNING)
+    for attempt in range(1, 6):  # more often than its limit of 2
+        happened += [exited(W0, TAKEN, attempt)]
+        state, wanted = drive(job(), *happened)
+        worker = state.replica(W0)
+        assert worker is not None
+        assert (worker.phase, worker.restarts, state.phase) == (
+            ReplicaPhase.BACKING_OFF, 0, JobPhase.RESTARTING,
+        )  # fmt: skip
+        assert "does not count" in state.message
+        (timer,) = wanted
+        assert isinstance(timer, commands.StartTimer)
+        happened += [events.TimerFired(timer=timer.timer), *started(W0, attempt=attempt + 1)]
+    assert drive(job(), *happened)[0].phase is JobPhase.RUNNING
+
+
+def test_a_job_that_is_never_restarted_is_not_after_a_disruption_either() -> None:
+    never = RestartPolicy(when=RestartWhen.NEVER)
+    roles = tuple(RoleSpec(role=role, restart=never) for role in (Role.PS, Role.WORKER))
+    spec = JobSpec(name="job", command=("train",), roles=roles)
+    state, _ = drive(spec, events.Begin(), *started(PS0, W0), exited(W0, TAKEN))
+    assert state.outcome is JobPhase.FAILED
+
+
 def test_the_chief_alone_decides_under_the_chief_policy() -> None:
     spec = job(success=SuccessPolicy.CHIEF, chief=1, ps=1, worker=2)
     happened = (events.Begin(), *started(CHIEF, PS0, W0, W1), exited(CHIEF))

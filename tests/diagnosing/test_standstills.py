@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from paceline.diagnosing.standstills import explain
 from paceline.model.explanations.causes import Cause, Evidence, Explanation
 from paceline.model.jobs.job_specs import JobSpec, MemoryGrowth, RestartPolicy, RoleSpec
 from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
+from paceline.model.jobs.queue_waits import QueueWait
 from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.measures.recordings import OutputTail
@@ -106,6 +108,39 @@ def test_it_waits_behind_another_one() -> None:
     assert (cause.name, "kept for a job that waits before it: big" in cause.what) == ("behind", True)
     fits_now = Room(fit=Fit(fits=True, places={}, most_workers=2))
     assert explain(situation(JobPhase.PENDING, room=fits_now)).causes == ()
+
+
+MORE = "insufficient unused quota for cpu in flavor default, 2 more needed"
+
+
+def test_it_waits_in_a_queue_that_says_why() -> None:
+    wait = QueueWait(
+        system="Kueue", queue="night", reason=MORE, at=NOW - 10, ahead=("big",), waiting=3, holders=("runs",)
+    )
+    gated = Obstacle(kind=ObstacleKind.GATED, message="scheduling gates: a", replica=W0, attempt=1)
+    rows = [row(W0, ReplicaPhase.STARTING)]
+    waiting = situation(JobPhase.STARTING, replicas=rows, obstacles=(gated,), queue_wait=wait)
+    cause = only(explain(waiting))
+    assert cause.name == "in-queue"
+    assert cause.what == "It waits in the queue night of Kueue, at place 2 of 3."
+    assert texts(cause) == [f"Kueue: {MORE}", "before it wait big", "let in are runs"]
+    assert cause.next_steps == (
+        "it begins when so much is free in its queue; request less, and it begins sooner",
+        "wait until one has ended, or paceline stop runs",
+        "big comes first: by priority, or because it waits for longer",
+        "kubectl describe localqueue night says what the queue has, and what is used",
+    )
+    again = dataclasses.replace(wait, was_evicted=True)
+    cause = only(explain(dataclasses.replace(waiting, queue_wait=again)))
+    assert "was let in before, lost its pods, and waits again" in cause.what
+
+
+def test_a_gate_that_no_queue_explains_is_told_of() -> None:
+    gated = Obstacle(kind=ObstacleKind.GATED, message="scheduling gates: a", replica=W0, attempt=1)
+    cause = only(
+        explain(situation(JobPhase.STARTING, replicas=[row(W0, ReplicaPhase.STARTING)], obstacles=(gated,)))
+    )
+    assert (cause.name, texts(cause)) == ("gated", ["worker-0: scheduling gates: a"])
 
 
 def test_it_did_not_want_to_wait() -> None:
@@ -299,6 +334,10 @@ def test_out_of_memory_asks_for_more() -> None:
         (ExitReason(kind=ExitKind.LOST, message="Evicted: The node was low on resource: memory"), "evicted"),
         (ExitReason(kind=ExitKind.LOST, message="node n1 has not answered for 75 s"), "node-lost"),
         (ExitReason(kind=ExitKind.LOST, message="Preempting: to make room"), "preempted"),
+        (ExitReason(kind=ExitKind.DISRUPTED, message="PreemptionByScheduler: make room"), "preempted"),
+        (ExitReason(kind=ExitKind.DISRUPTED, message="WorkloadEvicted: Preempted to"), "preempted"),
+        (ExitReason(kind=ExitKind.DISRUPTED, message="EvictionByEvictionAPI: drain"), "removed"),
+        (ExitReason(kind=ExitKind.DISRUPTED, message="DeletionByTaintManager: gone"), "node-lost"),
         (ExitReason(kind=ExitKind.LOST, message="removed, and not by Paceline"), "removed"),
         (ExitReason(kind=ExitKind.LOST, message="its agent was ended by signal 9"), "lost"),
         (ExitReason(kind=ExitKind.SIGNAL, signal=9), "killed"),

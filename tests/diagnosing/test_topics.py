@@ -32,7 +32,8 @@ def test_whatever_a_rule_may_yield_has_a_topic() -> None:
     sources = [path.read_text() for path in SOURCES]
     written = {name for text in sources for name in re.findall(r'Cause\(\s*name="([\w-]+)"', text)}
     assert "no-room" in written
-    ends = {str(kind) for kind in ExitKind} - {ExitKind.COMPLETED, ExitKind.ERROR, ExitKind.SIGNAL}
+    others = {ExitKind.COMPLETED, ExitKind.ERROR, ExitKind.SIGNAL, ExitKind.DISRUPTED}
+    ends = {str(kind) for kind in ExitKind} - others
     words = {"command-failed", "crashed", "killed", "evicted", "preempted", "node-lost", "removed"}
     phases = {str(JobPhase.FAILED), str(JobPhase.RESTARTING)}
     possible = written | ends | words | phases | {str(kind) for kind in ObstacleKind}

@@ -176,6 +176,8 @@ def _after(replica: ReplicaState) -> str:
 
 
 def _restarts(policy: job_specs.RestartPolicy, replica: ReplicaState, reason: ExitReason) -> bool:
+    if reason.kind is ExitKind.DISRUPTED:
+        return policy.when is not job_specs.RestartWhen.NEVER  # not its fault, so no limit applies
     if replica.restarts >= policy.limit or reason.is_never_started:
         return False
     if reason.kind is ExitKind.COMPLETED:
@@ -189,10 +191,13 @@ def _back_off(state: JobState, spec: job_specs.RoleSpec, replica: ReplicaState) 
     memory_bytes = replica.memory_bytes
     if replica.exit.kind is ExitKind.OUT_OF_MEMORY:
         memory_bytes = grown_memory(spec.memory_growth, memory_bytes)
+    counts = replica.exit.kind is not ExitKind.DISRUPTED
+    restarts = replica.restarts + (1 if counts else 0)
     waiting = dataclasses.replace(
-        replica, phase=ReplicaPhase.BACKING_OFF, restarts=replica.restarts + 1, memory_bytes=memory_bytes
+        replica, phase=ReplicaPhase.BACKING_OFF, restarts=restarts, memory_bytes=memory_bytes
     )
-    message = f"{replica.replica} ended ({replica.exit}); restart {waiting.restarts} of {spec.restart.limit}"
+    nth = f"restart {restarts} of {spec.restart.limit}" if counts else "it comes back, which does not count"
+    message = f"{replica.replica} ended ({replica.exit}); {nth}"
     state = dataclasses.replace(_put(state, waiting), phase=JobPhase.RESTARTING, message=message)
     timer = events.Timer(kind=TimerKind.BACKOFF, replica=replica.replica, attempt=replica.attempt)
     return state, [commands.StartTimer(timer=timer, seconds=seconds)]

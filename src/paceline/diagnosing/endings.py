@@ -45,7 +45,7 @@ _SENTENCES = {
     "launch-failed": "{who} could not be started.",
     "disk-full": "{who} found a full disk.",
     "evicted": "The node of {who} had no room left and evicted it.",
-    "preempted": "{who} had to make room for a pod of higher priority.",
+    "preempted": "{who} had to make room for what has a higher priority.",
     "node-lost": "The node of {who} was lost.",
     "removed": "The pod of {who} was removed, and not by Paceline.",
     "orphaned": "{who} ended itself, because no supervisor watched it for a minute.",
@@ -66,6 +66,10 @@ _STEPS: dict[str, tuple[str, ...]] = {
     "removed": ("it gets a next attempt by itself; kubectl get events may say who it was",),
     "orphaned": (),
 }
+
+
+#: By the reason of a disruption (Kubernetes' documentation, "Pod disruption conditions"); the others preempt.
+_DISRUPTIONS = {"EvictionByEvictionAPI": "removed", "DeletionByTaintManager": "node-lost"}
 
 
 class _Ending(NamedTuple):
@@ -108,7 +112,8 @@ def endings(situation: Situation) -> Iterator[Cause]:
 
 def _counts(row: ReplicaRow) -> bool:
     """Whether the end of a replica matters: the replica failed or restarts, and was not just stopped."""
-    return row.has_failed or (row.restarts > 0 and not row.phase.is_final)
+    was_disrupted = row.exit is not None and row.exit.kind is ExitKind.DISRUPTED
+    return row.has_failed or ((row.restarts > 0 or was_disrupted) and not row.phase.is_final)
 
 
 def _is_past(row: ReplicaRow) -> bool:
@@ -129,7 +134,12 @@ def _name(situation: Situation, row: ReplicaRow, reason: ExitReason) -> str:
     if reason.kind is ExitKind.ERROR and reason.ended_by == _KILLED:
         return "killed"
     if reason.kind is not ExitKind.LOST:
-        return {ExitKind.ERROR: "command-failed", ExitKind.SIGNAL: "killed"}.get(reason.kind, reason.kind)
+        by_kind = {
+            ExitKind.ERROR: "command-failed",
+            ExitKind.SIGNAL: "killed",
+            ExitKind.DISRUPTED: _DISRUPTIONS.get(word, "preempted"),
+        }
+        return by_kind.get(reason.kind, reason.kind)
     if word == "Evicted":
         return "evicted"
     if word in ("Preempting", "Preempted"):

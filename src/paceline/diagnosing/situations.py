@@ -10,6 +10,7 @@ from paceline.model.explanations.causes import Evidence
 from paceline.model.instants import UnixSeconds
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.obstacles import Obstacle
+from paceline.model.jobs.queue_waits import QueueWait
 from paceline.model.jobs.runs import JobEvent, ReplicaRow, Run
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.recordings import OutputTail
@@ -46,6 +47,8 @@ class Situation:
         left_alone: why the operator does not act on the job; empty: the operator acts on it.
         unattended: evidence that no supervisor or operator watches the job; empty: one does.
         room: None: the job does not wait for room, or this is not known.
+        queue_wait: the job's wait in the queue of another system; None: it does not wait there, or this is
+            not known.
         obstacles: what the local machine or the cluster reports about the replicas.
         output: the last lines that failed replicas printed.
         has_checkpoint: whether the job's checkpoint folder contains anything; None: it cannot be read.
@@ -67,6 +70,7 @@ class Situation:
     left_alone: str = ""
     unattended: tuple[Evidence, ...] = ()
     room: Room | None = None
+    queue_wait: QueueWait | None = None
     obstacles: Sequence[Obstacle] = ()
     output: Sequence[OutputTail] = ()
     has_checkpoint: bool | None = None

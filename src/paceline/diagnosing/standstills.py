@@ -204,6 +204,7 @@ _RULES: tuple[Rule, ...] = (
     _its_time_is_over,
     _it_is_refused,
     waits.room,
+    waits.queue,
     waits.obstacles,
     endings.endings,
     _it_is_on_its_way,

@@ -121,6 +121,15 @@ TOPICS = (
         fix="Its message says which. The operator tries again, less and less often.",
     ),
     Topic(
+        code="LIFE206", name="in-queue", title="The job's queue does not let it in yet",
+        severity=Severity.INFO,
+        why="With scheduling.queue, Kueue or Volcano decides when a job begins: when the quota of its queue, "
+        "or the cluster, has room for all of its replicas. A job of higher priority may take the room of one "
+        "that runs; this one then waits again.",
+        fix="Wait, request less, or ask those who run the queue for more of it. The words of the queue say "
+        "what is missing.",
+    ),
+    Topic(
         code="LIFE301", name="unschedulable", title="The scheduler finds no node for a pod",
         why="No node has what it requests, or taints, selectors or affinities exclude those that have.",
         fix="The scheduler's message counts nodes by reason; paceline fit names them.",
@@ -162,6 +171,13 @@ TOPICS = (
         fix="Name it by its full path, or see that it is on PATH where the replica runs.",
     ),
     Topic(
+        code="LIFE308", name="gated", title="A scheduling gate holds back a pod",
+        severity=Severity.INFO,
+        why="A pod with a scheduling gate is not placed until the gate is taken away. Queues use gates, and "
+        "so do policies of a cluster.",
+        fix="See whose gate it is: the name says, as a rule.",
+    ),
+    Topic(
         code="LIFE401", name="command-failed", title="The command ended with an error",
         why="It returned an exit code other than 0: an exception in the script, most often.",
         fix="What it wrote last says why. restart: {when: never} has a job fail at once instead of trying "
@@ -191,10 +207,12 @@ TOPICS = (
         fix="Request what is really used; requests equal to limits are evicted last.",
     ),
     Topic(
-        code="LIFE406", name="preempted", title="The pod had to make room for one of higher priority",
+        code="LIFE406", name="preempted", title="The pod had to make room for what has a higher priority",
         severity=Severity.WARNING,
-        why="The scheduler removes pods of lower priority for one that fits nowhere else.",
-        fix="Nothing is to be done: it comes back where there is room.",
+        why="The scheduler removes pods of lower priority for one that fits nowhere else. A queue takes the "
+        "quota of a whole job for another one that comes first.",
+        fix="Nothing is to be done: it comes back where there is room, and goes on from the last checkpoint "
+        "if its script has saved one. Such an end does not count as a restart.",
     ),
     Topic(
         code="LIFE407", name="node-lost", title="The node does not answer any more",

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from paceline.diagnosing.situations import Situation
 from paceline.model.explanations.causes import Cause, Evidence
 from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
+from paceline.model.jobs.queue_waits import QueueWait
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId
 from paceline.model.words import listed
@@ -77,6 +78,49 @@ def _words(blocker: Blocker) -> str:
     return f"{what}{blocker.reason}{f' ({listed(blocker.nodes)})' if blocker.nodes else ''}"
 
 
+def queue(situation: Situation) -> Iterator[Cause]:
+    """Yield that the queue of another system holds the job back, in the words of that system."""
+    wait = situation.queue_wait
+    if wait is None or situation.is_suspended:
+        return
+    place = f"place {len(wait.ahead) + 1} of {wait.waiting}"
+    was = "was let in before, lost its pods, and waits again" if wait.was_evicted else "waits"
+    evidence = [Evidence(text=f"{wait.system}: {wait.reason}", at=wait.at)] if wait.reason else []
+    if wait.ahead:
+        evidence.append(Evidence(text=f"before it wait {listed(wait.ahead)}"))
+    if wait.holders:
+        evidence.append(Evidence(text=f"let in are {listed(wait.holders)}"))
+    yield Cause(
+        name="in-queue",
+        what=f"It {was} in the queue {wait.queue} of {wait.system}, at {place}.",
+        evidence=tuple(evidence),
+        next_steps=tuple(_ways_in(wait)),
+    )
+
+
+#: Words in what queues say, and what to do.
+#: Source: ``pkg/scheduler/flavorassigner``, ``pkg/cache/queue`` of Kueue; ``pkg/scheduler/api`` of Volcano.
+_QUEUE_WORDS = (
+    ("maximum capacity", "it never begins as it is: request less, or have the queue's quota raised"),
+    ("more needed", "it begins when so much is free in its queue; request less, and it begins sooner"),
+    ("NotEnoughResources", "it begins when all of it fits at once; paceline fit FILE shows what is free"),
+    ("unschedulable", "it begins when all of it fits at once; paceline fit FILE shows what is free"),
+    ("inactive", "see that the queue is open: kubectl describe localqueues,clusterqueues"),
+    ("doesn't exist", "see that the queue is open: kubectl describe localqueues,clusterqueues"),
+    ("not active", "the workload's spec.active: true lets it wait for its turn again"),
+)  # fmt: skip
+
+
+def _ways_in(wait: QueueWait) -> Iterator[str]:
+    yield from dict.fromkeys(way for word, way in _QUEUE_WORDS if word in wait.reason)
+    if wait.holders:
+        yield f"wait until one has ended, or paceline stop {wait.holders[0]}"
+    if wait.ahead:
+        yield f"{wait.ahead[0]} comes first: by priority, or because it waits for longer"
+    kind = "localqueue" if wait.system == "Kueue" else "queue.scheduling.volcano.sh"
+    yield f"kubectl describe {kind} {wait.queue} says what the queue has, and what is used"
+
+
 class _Kind(NamedTuple):
     """The sentence about obstacles of a kind, and the next steps."""
 
@@ -88,7 +132,11 @@ def obstacles(situation: Situation) -> Iterator[Cause]:
     """Yield what keeps replicas from running."""
     waiting = {row.replica: row.attempt for row in situation.replicas if not row.phase.is_final}
     by_kind: dict[ObstacleKind, list[Obstacle]] = collections.defaultdict(list)
+    # A queue that holds the job back says more than its pods, which say that nothing places them.
+    told = (ObstacleKind.GATED, ObstacleKind.UNSCHEDULABLE) if situation.queue_wait is not None else ()
     for each in situation.obstacles:
+        if each.kind in told:
+            continue
         if each.replica is None or waiting.get(each.replica) == each.attempt:
             by_kind[each.kind].append(each)
     for kind, said in _KINDS.items():
@@ -135,6 +183,11 @@ def _place_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str
     yield from dict.fromkeys(way for word, way in _SCHEDULER if word in said)
     if situation.spec is not None:
         yield "spec.scheduling.fit: hold has the job wait whole, and takes no room before all of it fits"
+
+
+def _gate_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
+    yield "the program that set the gate takes it away, or says why not: kubectl describe pod, and its logs"
+    yield _described(situation, found)
 
 
 def _image_ways(situation: Situation, found: Sequence[Obstacle]) -> Iterator[str]:
@@ -185,6 +238,7 @@ _KINDS: dict[ObstacleKind, _Kind] = {
     ),
     ObstacleKind.NODE_LOST: _Kind(lambda about: f"The node of {about} does not answer.", _node_ways),
     ObstacleKind.UNSCHEDULABLE: _Kind(lambda about: f"The scheduler finds no node for {about}.", _place_ways),
+    ObstacleKind.GATED: _Kind(lambda about: f"Something holds back the pods of {about}.", _gate_ways),
     ObstacleKind.IMAGE: _Kind(lambda about: f"The image of {about} cannot be pulled.", _image_ways),
     ObstacleKind.CONFIGURATION: _Kind(
         lambda about: f"The container of {about} cannot be made.", _configuration_ways

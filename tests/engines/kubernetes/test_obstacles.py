@@ -48,6 +48,15 @@ def test_a_pod_that_finds_no_node_is_counted_by_its_event() -> None:
     assert (found.replica, found.attempt, found.count) == (W0, 1, 7)
 
 
+def test_a_pod_with_a_gate_is_held_back_and_not_without_a_node() -> None:
+    condition = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "blocked"}
+    held = pod(conditions=[condition])
+    held["spec"]["schedulingGates"] = [{"name": "kueue.x-k8s.io/admission"}, {"name": "acme.dev/budget"}]
+    (found,) = obstacles.read("clicks", [held], [], {})
+    assert (found.kind, found.replica) == (ObstacleKind.GATED, W0)
+    assert found.message == "scheduling gates: kueue.x-k8s.io/admission, acme.dev/budget"
+
+
 def test_events_of_the_new_api_count_in_a_series() -> None:
     series = {"count": 5, "lastObservedTime": "2027-01-15T08:00:00.000000Z"}
     told = event("FailedScheduling", NO_NODE, lastTimestamp=None, series=series)

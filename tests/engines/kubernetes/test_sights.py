@@ -205,3 +205,53 @@ def test_what_fetchers_said_is_known_once() -> None:
 def test_other_pods_are_passed_over() -> None:
     other = {"metadata": {"name": "web", "labels": {"paceline.dev/role": "web"}}}
     assert pod_states.of([other, {"metadata": {"name": "bare"}}], silent={}, now=0.0) == []
+
+
+def disruption(kind: str, reason: str, message: str = "why", status: str = "True") -> dict[str, Any]:
+    return {"conditions": [{"type": kind, "status": status, "reason": reason, "message": message}]}
+
+
+PREEMPTED = disruption("DisruptionTarget", "PreemptionByScheduler")
+BY_QUEUE = disruption("TerminationTarget", "WorkloadEvicted", "Preempted to accommodate a workload")
+
+
+@pytest.mark.parametrize("code", [0, 1, 143])
+@pytest.mark.parametrize("told", [PREEMPTED, BY_QUEUE], ids=["by the scheduler", "by a queue"])
+def test_an_end_that_the_cluster_decided_is_not_its_own(told: dict[str, Any], code: int) -> None:
+    """A script that handles SIGTERM ends with 0, and has not completed."""
+    found = seen(pod({**container(terminated={"exitCode": code}), **told}))
+    assert found.stage is Stage.ENDED
+    assert found.reason is not None
+    assert found.reason.kind is ExitKind.DISRUPTED
+    assert found.reason.message.startswith(told["conditions"][0]["reason"])
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        disruption("DisruptionTarget", "TerminationByKubelet"),
+        disruption("DisruptionTarget", "PreemptionByScheduler", status="False"),
+        disruption("Ready", "PreemptionByScheduler"),
+    ],
+    ids=["its node was full", "it is over", "another condition"],
+)
+def test_other_ends_are_its_own(told: dict[str, Any]) -> None:
+    found = seen(pod({**container(terminated={"exitCode": 1}), **told}))
+    assert found.reason == ExitReason(kind=ExitKind.ERROR, code=1)
+
+
+def last(made: dict[str, Any], *present: dict[str, Any]) -> list[PodState]:
+    return pod_states.of(present, gone=[made], silent={}, now=CREATED)
+
+
+def test_a_deleted_pod_counts_if_it_says_how_it_ended() -> None:
+    assert last(pod(container(running={}))) == []
+    (ended,) = last(pod(container(terminated={"exitCode": 3})))
+    assert (ended.stage, ended.reason) == (Stage.ENDED, ExitReason(kind=ExitKind.ERROR, code=3))
+    (taken,) = last(pod({**container(running={}), **BY_QUEUE}))
+    assert taken.stage is Stage.ENDED
+    assert taken.reason is not None
+    assert taken.reason.kind is ExitKind.DISRUPTED
+    # The same attempt was launched again.
+    (there,) = last(pod({**container(running={}), **BY_QUEUE}), pod(container(running={})))
+    assert there.stage is Stage.RUNNING

@@ -509,6 +509,31 @@ def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too(kind: ki
     run(test)
 
 
+def test_a_job_whose_pods_its_queue_takes_away_comes_back_as_often_as_that_happens() -> None:
+    """Kueue marks the pods of a group and deletes them; to make them again is the controller's part."""
+    taken = {
+        "type": "TerminationTarget", "status": "True", "reason": "WorkloadEvicted",
+        "message": "Preempted to accommodate a workload",
+    }  # fmt: skip
+
+    async def test() -> None:
+        async with scene() as it:
+            await it.cluster.create(
+                kinds.LOCAL_QUEUES, {"metadata": {"name": "night", "namespace": "default"}}
+            )
+            await it.submit(queued())
+            for attempt in range(1, 6):
+                await it.until(lambda: len(it.pods()) == 3 and it.status()["phase"] == "running")
+                for name, pod in it.cluster.of_kind(kinds.PODS).items():
+                    assert name.endswith(f"-{attempt}")
+                    it.cluster.change(kinds.PODS, name, status={**pod["status"], "conditions": [taken]})
+                    it.cluster.remove(kinds.PODS, name, "default")
+                await it.until(lambda: it.status()["phase"] == "restarting")
+            assert {each["restarts"] for each in it.status()["replicas"]} == {0}
+
+    run(test)
+
+
 def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() -> None:
     async def test() -> None:
         async with scene() as it:

@@ -37,6 +37,9 @@ EVENTS = ResourceKind("", "v1", "Event", "events")
 #: Queues of Kueue and of Volcano, and the groups of pods that Volcano starts all at once.
 LOCAL_QUEUES = ResourceKind("kueue.x-k8s.io", "v1beta2", "LocalQueue", "localqueues")
 OLD_LOCAL_QUEUES = LOCAL_QUEUES._replace(version="v1beta1")  # before Kueue 0.15; gone in 0.20
+#: What Kueue knows of a job: whether its queue has let it in, and why not.
+WORKLOADS = ResourceKind("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
+OLD_WORKLOADS = WORKLOADS._replace(version="v1beta1")
 VOLCANO_QUEUES = ResourceKind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)
 POD_GROUPS = ResourceKind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
 LEASES = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases")

@@ -93,9 +93,12 @@ def _of_pod(pod: Object, silent: Mapping[str, float]) -> Iterator[Obstacle]:
     replica, attempt = found
     for condition in status.get("conditions") or ():
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            is_gated = condition.get("reason") == "SchedulingGated"
             yield Obstacle(
-                kind=ObstacleKind.UNSCHEDULABLE,
-                message=str(condition.get("message") or condition.get("reason") or "no node takes it"),
+                kind=ObstacleKind.GATED if is_gated else ObstacleKind.UNSCHEDULABLE,
+                message=_gates(pod)
+                if is_gated
+                else str(condition.get("message") or condition.get("reason") or "no node takes it"),
                 replica=replica,
                 attempt=attempt,
                 at=_time(condition.get("lastTransitionTime")),
@@ -111,6 +114,11 @@ def _of_pod(pod: Object, silent: Mapping[str, float]) -> Iterator[Obstacle]:
     if kind is not None:
         message = ": ".join(str(part) for part in (waiting["reason"], waiting.get("message")) if part)
         yield Obstacle(kind=kind, message=message, replica=replica, attempt=attempt)
+
+
+def _gates(pod: Object) -> str:
+    gates = ", ".join(str(each.get("name")) for each in (pod.get("spec") or {}).get("schedulingGates") or ())
+    return f"scheduling gates: {gates}"
 
 
 def _first_waiting(status: Object) -> Mapping[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -30,18 +31,30 @@ _NEVER = (
     "RunContainerError",
 )  # fmt: skip
 
+#: The condition of a pod whose end its cluster decided, and that of a pod which Kueue has deleted.
+#: Source: Kubernetes' documentation, "Pod disruption conditions"; ``pkg/controller/jobs/pod`` of Kueue.
+_DISRUPTIONS = ("DisruptionTarget", "TerminationTarget")
+#: A node that lacks memory or disk evicts pods, maybe because of what the pod itself takes.
+_OWN_FAULT = "TerminationByKubelet"
+
 Object = Mapping[str, Any]
 
 
-def of(found: Iterable[Object], *, silent: Mapping[str, float], now: float) -> list[PodState]:
+def of(
+    found: Iterable[Object], *, gone: Iterable[Object] = (), silent: Mapping[str, float], now: float
+) -> list[PodState]:
     """Return the states of the pods of one job; pods that are not replicas are ignored.
 
     Args:
         found: the pods, as the API returns them.
+        gone: pods that are deleted, as they were last. They count if they say how they ended.
         silent: for each node that does not answer, by name: since when, in Unix seconds.
         now: the current time in Unix seconds.
     """
-    return [pod_state for pod in found if (pod_state := _pod_state(pod, silent, now)) is not None]
+    states = [pod_state for pod in found if (pod_state := _pod_state(pod, silent, now)) is not None]
+    present = {(each.replica, each.attempt) for each in states}
+    last = [pod_state for pod in gone if (pod_state := _last_state(pod, silent, now)) is not None]
+    return states + [each for each in last if (each.replica, each.attempt) not in present]
 
 
 def attempt_of(each: Object) -> tuple[ReplicaId, int] | None:
@@ -64,13 +77,36 @@ def _pod_state(pod: Object, silent: Mapping[str, float], now: float) -> PodState
     return PodState(replica=replica, attempt=attempt, stage=stage, reason=reason, is_leaving=is_leaving)
 
 
+def _last_state(pod: Object, silent: Mapping[str, float], now: float) -> PodState | None:
+    """Return the state of a deleted pod that says how it ended; None: it does not say."""
+    pod_state = _pod_state(pod, silent, now)
+    if pod_state is None or pod_state.stage is Stage.ENDED:
+        return pod_state
+    disruption = _disruption(pod)
+    if disruption is None:
+        return None
+    return dataclasses.replace(pod_state, stage=Stage.ENDED, reason=disruption)
+
+
+def _disruption(pod: Object) -> ExitReason | None:
+    """Return that the cluster decided the end of a pod, and why; None: it did not."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        reason = str(condition.get("reason") or "")
+        is_disruption = condition.get("type") in _DISRUPTIONS and reason != _OWN_FAULT
+        if is_disruption and condition.get("status") == "True":
+            message = ": ".join(part for part in (reason, str(condition.get("message") or "")) if part)
+            return ExitReason(kind=ExitKind.DISRUPTED, message=message)
+    return None
+
+
 def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage, ExitReason | None]:
     status = pod.get("status") or {}
     state = _state(status, "containerStatuses", pods.TRAINING)
+    # A replica that was asked to make room may end with any code, also with 0.
     if "terminated" in state:
-        return Stage.ENDED, exit_reason(state["terminated"])
+        return Stage.ENDED, _disruption(pod) or exit_reason(state["terminated"])
     if status.get("phase") in ("Succeeded", "Failed"):
-        return Stage.ENDED, _ended_without_a_word(status)
+        return Stage.ENDED, _disruption(pod) or _ended_without_a_word(status)
     node = str((pod.get("spec") or {}).get("nodeName"))
     if node in silent and now - silent[node] > NODE_SECONDS:
         message = f"node {node} has not answered for {now - silent[node]:.0f} s"

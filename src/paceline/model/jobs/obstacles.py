@@ -13,6 +13,7 @@ class ObstacleKind(enum.StrEnum):
     """The kind of an obstacle; the words are stable."""
 
     UNSCHEDULABLE = "unschedulable"
+    GATED = "gated"
     IMAGE = "image"
     CONFIGURATION = "configuration"
     VOLUME = "volume"

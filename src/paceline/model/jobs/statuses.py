@@ -52,7 +52,7 @@ class ReplicaPhase(enum.StrEnum):
 
 
 class ExitKind(enum.StrEnum):
-    """Why a replica ended (``docs/agent-protocol.md``); agents never report ``lost``."""
+    """Why a replica ended (``docs/agent-protocol.md``); agents never report ``lost`` and ``disrupted``."""
 
     COMPLETED = "completed"
     ERROR = "error"
@@ -61,6 +61,8 @@ class ExitKind(enum.StrEnum):
     LAUNCH_FAILED = "launch-failed"
     ORPHANED = "orphaned"
     LOST = "lost"
+    #: Its cluster took its place: it was preempted or drained, or its queue gave its quota to another job.
+    DISRUPTED = "disrupted"
 
 
 #: A shell adds this to the number of a signal that ended its command (POSIX, "Exit Status for Commands").

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from paceline.diagnosing.situations import Room, Situation
-from paceline.engines.kubernetes import kinds, leases, obstacles, pod_states, times
+from paceline.engines.kubernetes import kinds, leases, obstacles, pod_states, queue_waits, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import Evidence
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.obstacles import Obstacle
+from paceline.model.jobs.queue_waits import QueueWait
 from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
@@ -49,9 +50,14 @@ async def look(cluster: Cluster, job: KnownJob, now: float) -> Situation:
     spec, wrong = _spec(resource)
     unknown = list(job.unknown)
     room = None
-    if spec is not None and progress["phase"] is JobPhase.PENDING:
+    queue = None if spec is None else spec.scheduling.queue
+    if spec is not None and queue is None and progress["phase"] is JobPhase.PENDING:
         with allowed(unknown, "whether it fits"):
             room = await _room(cluster, resource, spec, unknown)
+    queue_wait = None
+    if queue is not None and not progress["phase"].is_final:
+        with allowed(unknown, f"whether it waits in the queue {queue}"):
+            queue_wait = await _queue_wait(cluster, metadata["namespace"], metadata["name"], queue)
     silent: dict[str, float] = {}
     with allowed(unknown, "whether its nodes answer"):
         silent = pod_states.silent_nodes((await cluster.list(kinds.NODES)).objects)
@@ -67,6 +73,7 @@ async def look(cluster: Cluster, job: KnownJob, now: float) -> Situation:
         left_alone=records.trouble(resource.get("status") or {}),
         unattended=await _unattended(cluster, resource, now, unknown),
         room=room,
+        queue_wait=queue_wait,
         obstacles=await _obstacles(cluster, metadata["namespace"], metadata["name"], silent, unknown),
         unknown=tuple(unknown),
     )
@@ -105,6 +112,29 @@ async def _room(cluster: Cluster, resource: Object, spec: JobSpec, unknown: list
         ahead=tuple(_called(job, metadata["namespace"]) for job in ahead),
         running=tuple(_called(job, metadata["namespace"]) for job in running),
     )
+
+
+async def _queue_wait(cluster: Cluster, namespace: str, job: str, queue: str) -> QueueWait | None:
+    """Return how a job waits in a queue of Kueue or Volcano; None: it does not.
+
+    Raises:
+        ClusterError: neither says that it waits, and one of them cannot be read.
+    """
+    unread = None
+    for kind in (kinds.WORKLOADS, kinds.OLD_WORKLOADS, kinds.POD_GROUPS):
+        try:
+            found = (await cluster.list(kind, namespace=namespace)).objects
+        except ClusterError as error:
+            if not error.is_missing:  # else the system is not installed
+                unread = error
+            continue
+        read = queue_waits.in_volcano if kind is kinds.POD_GROUPS else queue_waits.in_kueue
+        wait = read(job, queue, found)
+        if wait is not None:
+            return wait
+    if unread is not None:
+        raise unread
+    return None
 
 
 def _waits(resource: Object) -> bool:

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from paceline.engines.kubernetes import kinds, loops
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
@@ -75,6 +75,8 @@ class Operator:
         self._all_known = asyncio.Event()
         #: The pods of each job, by the job's UID and then by the pod's key.
         self._pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
+        #: The pods that were deleted since the last look at their job, as they were last, by the job's UID.
+        self._gone_pods_of: dict[str, dict[Key, Object]] = defaultdict(dict)
         jobs, pods = {}, {}
         for each in self._where:
             jobs[each] = Mirror(cluster, kinds.TRAINING_JOBS, namespace=each, on_change=self._job_changed)
@@ -152,6 +154,7 @@ class Operator:
             return
         if present is None:
             self._pods_of[uid].pop(key, None)
+            self._gone_pods_of[uid][key] = _trimmed(pod)
         else:
             self._pods_of[uid][key] = present
         self._queue.add((key[0], pod["metadata"]["labels"][labels.JOB]), GATHER_SECONDS)
@@ -201,9 +204,11 @@ class Operator:
         self.counters.reconciliations += 1
         uid = resource["metadata"]["uid"]
         verdict = self._room_requests.verdict(uid)
+        gone_pods = dict(self._gone_pods_of.get(uid, {}))
         view = JobView(
             resource=resource,
             pods=list(self._pods_of[uid].values()),
+            gone_pods=list(gone_pods.values()),
             silent=self._room.silent,
             room=verdict.room,
             applied_for=self._room_requests.applied_for(uid),
@@ -211,6 +216,7 @@ class Operator:
             note=verdict.held or self._troubles.get(key, ""),
         )
         again = await self._reconciler.reconcile(view)
+        self._forget_gone_pods(uid, gone_pods)
         record = self._reconciler.record(uid)
         if record is not None and record.state.phase is JobPhase.PENDING:
             await self._room_requests.apply_to_begin(key, resource, record.state.spec)
@@ -220,12 +226,19 @@ class Operator:
         if again is not None:
             self._queue.add(key, again)
 
+    def _forget_gone_pods(self, uid: str, seen: Mapping[Key, Object]) -> None:
+        left = {key: pod for key, pod in self._gone_pods_of.pop(uid, {}).items() if seen.get(key) is not pod}
+        if left:
+            self._gone_pods_of[uid] = left
+
     def _forget_all_but_the_present(self) -> None:
         present = {resource["metadata"]["uid"] for resource in self._jobs}
         self._reconciler.keep_only(present)
         self._room_requests.keep_only(present)
         for uid in [uid for uid, pods in self._pods_of.items() if not pods and uid not in present]:
             del self._pods_of[uid]
+        for uid in self._gone_pods_of.keys() - present:
+            del self._gone_pods_of[uid]
 
     async def _admit(self) -> None:
         """Decide on requests for room, once the room promised to each job and the longest wait are known."""

@@ -48,6 +48,7 @@ class JobView:
     Attributes:
         resource: the job's resource.
         pods: the pods that it owns.
+        gone_pods: the pods that were deleted since the last look, as they were last.
         silent: by node, since when the node has not answered.
         room: the nodes for its replicas, or for the workers that it is to get; None: there is no room yet;
             empty: the scheduler chooses.
@@ -58,6 +59,7 @@ class JobView:
 
     resource: Object
     pods: Sequence[Object]
+    gone_pods: Sequence[Object] = ()
     silent: Mapping[str, float] = dataclasses.field(default_factory=dict)
     room: Mapping[ReplicaId, str] | None = None
     applied_for: JobSpec | None = None
@@ -134,7 +136,7 @@ class Reconciler:
             refusal = records.refused(before, generation=generation, message=str(spec_or_fault))
             await self._write(resource, refusal)
             return None
-        seen = pod_states.of(view.pods, silent=view.silent, now=now)
+        seen = pod_states.of(view.pods, gone=view.gone_pods, silent=view.silent, now=now)
         seen = await self._judged(record, seen, resource)
         record, requests = _requested(record, spec_or_fault, view, seen)
         requests += _adjusted(record, spec_or_fault, resource, now)
