@@ -15,7 +15,7 @@ from support import pod_security
 from paceline import specs
 from paceline.errors import InvalidInput
 from paceline.model.jobs.code_sources import Code
-from paceline.model.jobs.job_specs import Framework, Security, SecurityProfile
+from paceline.model.jobs.job_specs import Framework, SchedulingSpec, Security, SecurityProfile
 from paceline.model.jobs.placements import PlacementStrategy
 from paceline.model.roles import ReplicaId
 from paceline.rendering import kueue, manifests, network_policies, pods, volcano
@@ -55,7 +55,7 @@ def job(strategy: str = "spread-ps") -> Any:
 
 
 def rendered(target: Target, strategy: str = "spread-ps") -> list[dict[str, Any]]:
-    return manifests.rendered(job(strategy), target, dataclasses.replace(ADS, queue="night"))
+    return manifests.rendered(job(strategy).with_queue("night"), target, ADS)
 
 
 @pytest.mark.parametrize("target", Target)
@@ -95,7 +95,7 @@ SECURITIES = [Security(profile=profile, user=user) for profile in SecurityProfil
 @pytest.mark.parametrize("target", Target)
 def test_restricted_pods_pass_the_standard_of_that_name(target: Target, security: Security) -> None:
     objects = manifests.rendered(
-        dataclasses.replace(job(), security=security), target, dataclasses.replace(ADS, queue="night")
+        dataclasses.replace(job().with_queue("night"), security=security), target, ADS
     )
     for spec in pod_specs(objects):
         found = pod_security.violations({"spec": spec})
@@ -178,9 +178,8 @@ def test_every_pod_keeps_its_class_its_secrets_and_its_words(target: Target, str
 
 @pytest.mark.parametrize("target", Target)
 def test_every_target_carries_a_folder(target: Target) -> None:
-    spec = dataclasses.replace(job(), code=Code(folder="src"), working_dir=None)
-    where = dataclasses.replace(ADS, queue="night")
-    objects = manifests.rendered(spec, target, where, packed=b"packed")
+    spec = dataclasses.replace(job().with_queue("night"), code=Code(folder="src"), working_dir=None)
+    objects = manifests.rendered(spec, target, ADS, packed=b"packed")
     folder = objects[0]
     assert (folder["kind"], folder["metadata"]["name"]) == ("ConfigMap", "clicks-code")
     assert base64.b64decode(folder["binaryData"]["code.tar.gz"]) == b"packed"
@@ -231,9 +230,8 @@ def _texts(value: Any, key: str = "") -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("target", [Target.PODS, Target.KUEUE, Target.VCJOB])
 def test_the_longest_name_makes_no_name_that_is_too_long(target: Target) -> None:
-    spec = dataclasses.replace(job("any"), name="a" * 52)
-    where = dataclasses.replace(ADS, queue="q")
-    for each in manifests.rendered(spec, target, where):
+    spec = dataclasses.replace(job("any").with_queue("q"), name="a" * 52)
+    for each in manifests.rendered(spec, target, ADS):
         assert all(len(text) <= 63 for key, text in _texts(each) if key in ("hostname", "subdomain"))
         assert all(len(text) <= 63 for text in (each["metadata"].get("labels") or {}).values())
 
@@ -247,3 +245,15 @@ def test_a_name_that_no_service_may_have_is_refused() -> None:
     long = dataclasses.replace(spec, name="a" * 54, roles=(spec.roles[0], role))
     with pytest.raises(InvalidInput, match=r"Kubeflow makes a Service a+-worker-10, .* 63 characters"):
         manifests.rendered(long, Target.TFJOB, ADS)
+
+
+@pytest.mark.parametrize("target", Target)
+def test_the_pods_have_the_priority_class_of_the_job(target: Target) -> None:
+    scheduling = SchedulingSpec(queue="night", priority_class="urgent")
+    objects = manifests.rendered(dataclasses.replace(job(), scheduling=scheduling), target, ADS)
+    assert {spec["priorityClassName"] for spec in pod_specs(objects)} == {"urgent"}
+    if target is Target.VCJOB:
+        assert objects[-1]["spec"]["priorityClassName"] == "urgent"
+    if target is Target.TFJOB:
+        policy = objects[-1]["spec"]["runPolicy"]["schedulingPolicy"]
+        assert (policy["queue"], policy["priorityClass"]) == ("night", "urgent")

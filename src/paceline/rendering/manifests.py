@@ -60,9 +60,11 @@ def _rendered(spec: JobSpec, target: Target, where: Surroundings) -> list[Object
         case Target.VCJOB:
             return vcjobs.objects(spec, where)
         case Target.KUEUE:
-            if where.queue is None:
-                raise InvalidInput("Kueue takes jobs in through a queue", "name it: --queue NAME")
-            return kueue.queued(bare(spec, where, places={}), spec, where.queue)
+            if spec.scheduling.queue is None:
+                raise InvalidInput(
+                    "Kueue takes jobs in through a queue", "name it: spec.scheduling.queue, or --queue NAME"
+                )
+            return kueue.queued(bare(spec, where, places={}), spec, spec.scheduling.queue)
 
 
 def bare(spec: JobSpec, where: Surroundings, *, places: Mapping[ReplicaId, str]) -> list[Object]:

@@ -144,6 +144,7 @@ def pod_spec(
             "initContainers": _init_containers(spec, where, how, resources),
             "containers": [{**_container(spec, role, how, arguments), **(container or {})}],
             "volumes": _volumes(spec, where, how),
+            "priorityClassName": spec.scheduling.priority_class,
             "nodeSelector": dict(spec.placement.node_selector),
             "tolerations": [_toleration(each) for each in spec.placement.tolerations],
             "affinity": affinity,

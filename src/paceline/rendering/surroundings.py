@@ -1,4 +1,4 @@
-"""The surroundings of a job in a cluster: its namespace, its queue and its agents."""
+"""The surroundings of a job in a cluster: its namespace and its agents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,6 @@ class Surroundings:
     Attributes:
         namespace: namespace of all objects of the job.
         agent: how agents come into its pods, and who may ask them.
-        queue: queue of Volcano or Kueue.
         has_agent_token: whether there is a Secret with the token that the job's agents accept
             (`agent_secrets`); the operator makes it.
         job_uid: the UID of the job's resource; None: it has none. A job may be made anew while pods of the
@@ -41,7 +40,6 @@ class Surroundings:
 
     namespace: str = "default"
     agent: AgentSetup = AgentSetup()
-    queue: str | None = None
     has_agent_token: bool = False
     job_uid: str | None = None
 

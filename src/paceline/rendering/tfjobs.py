@@ -48,7 +48,7 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
         "metadata": metadata,
         "spec": labels.given(
             {
-                "runPolicy": _run_policy(spec, where.queue),
+                "runPolicy": _run_policy(spec),
                 # By default, the chief decides.
                 "successPolicy": "AllWorkers"
                 if spec.success is job_specs.SuccessPolicy.ALL_WORKERS
@@ -61,14 +61,20 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
     return [network_policies.policy(spec, where), told, tfjob]
 
 
-def _run_policy(spec: JobSpec, queue: str | None) -> Object:
+def _run_policy(spec: JobSpec) -> Object:
     return labels.given(
         {
             "cleanPodPolicy": "All" if spec.clean_up is job_specs.CleanUp.ALL else "Running",
             "activeDeadlineSeconds": labels.whole(spec.active_deadline_seconds),
             "ttlSecondsAfterFinished": labels.whole(spec.ttl_after_finished_seconds),
             "backoffLimit": labels.restart_limit(spec),
-            "schedulingPolicy": labels.given({"queue": queue, "minAvailable": len(spec.replicas())}),
+            "schedulingPolicy": labels.given(
+                {
+                    "queue": spec.scheduling.queue,
+                    "minAvailable": len(spec.replicas()),
+                    "priorityClass": spec.scheduling.priority_class,
+                }
+            ),
         }
     )
 

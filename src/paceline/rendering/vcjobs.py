@@ -25,7 +25,8 @@ def objects(spec: JobSpec, where: Surroundings) -> list[Object]:
         "spec": labels.given(
             {
                 "schedulerName": "volcano",
-                "queue": where.queue,
+                "queue": spec.scheduling.queue,
+                "priorityClassName": spec.scheduling.priority_class,
                 "minAvailable": len(spec.replicas()),
                 "maxRetry": labels.restart_limit(spec),
                 "ttlSecondsAfterFinished": labels.whole(spec.ttl_after_finished_seconds),

@@ -20,7 +20,13 @@ def pod_group(spec: JobSpec, where: Surroundings, queue: str) -> Object:
         "apiVersion": "scheduling.volcano.sh/v1beta1",
         "kind": "PodGroup",
         "metadata": labels.metadata(spec, spec.name, where),
-        "spec": {"minMember": len(spec.replicas()), "queue": queue},
+        "spec": labels.given(
+            {
+                "minMember": len(spec.replicas()),
+                "queue": queue,
+                "priorityClassName": spec.scheduling.priority_class,
+            }
+        ),
     }
 
 

@@ -149,7 +149,7 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
     ),
     "queue": (
         tfjob(policy={"schedulingPolicy": {"queue": "night", "minAvailable": 6}}),
-        ["spec.runPolicy.schedulingPolicy.queue: night"],
+        [],
     ),
     "sidecar": (
         tfjob(Worker=role(pod={"hostNetwork": True})),

@@ -198,12 +198,14 @@ class Volume:
 class SchedulingSpec:
     """When a cluster lets the job begin: waiting jobs of higher priority come first.
 
-    With a ``queue``, Kueue or Volcano decides, and the other fields do not count.
+    With a ``queue``, Kueue or Volcano decides, and ``fit`` and ``priority`` do not count. The
+    ``priority_class`` is that of the pods, and of the job in its queue; None: the cluster's default.
     """
 
     fit: FitPolicy = FitPolicy.HOLD
     priority: int = 0
     queue: str | None = None
+    priority_class: str | None = None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -298,6 +300,10 @@ class JobSpec:
             for role in self.roles
         )
         return dataclasses.replace(self, roles=roles)
+
+    def with_queue(self, queue: str) -> JobSpec:
+        """Return the job in another queue of Kueue or Volcano."""
+        return dataclasses.replace(self, scheduling=dataclasses.replace(self.scheduling, queue=queue))
 
     def command_of(self, role: Role) -> tuple[str, ...]:
         """Return the command of a role: its own, or the job's."""

@@ -123,7 +123,10 @@ def _scheduling(section: shapes.SchedulingSection | None) -> job_specs.Schedulin
     if section is None:
         return job_specs.SchedulingSpec()
     return job_specs.SchedulingSpec(
-        fit=section.fit or job_specs.FitPolicy.HOLD, priority=section.priority, queue=section.queue
+        fit=section.fit or job_specs.FitPolicy.HOLD,
+        priority=section.priority,
+        queue=section.queue,
+        priority_class=section.priority_class,
     )
 
 

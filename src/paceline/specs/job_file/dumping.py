@@ -171,6 +171,7 @@ def _scheduling(scheduling: job_specs.SchedulingSpec) -> dict[str, Any]:
             "fit": None if scheduling.fit is default.fit else str(scheduling.fit),
             "priority": scheduling.priority or None,
             "queue": scheduling.queue,
+            "priority_class": scheduling.priority_class,
         }
     )
 

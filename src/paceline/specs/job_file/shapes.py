@@ -175,6 +175,9 @@ class SchedulingSection(Section):
     queue: fields.ObjectName | None = Field(
         None, description="a queue of Kueue or Volcano that decides instead; default: none"
     )
+    priority_class: fields.ObjectName | None = Field(
+        None, description="the PriorityClass of the pods, also in a queue; default: the cluster's"
+    )
 
 
 class HostSection(Section):

@@ -80,6 +80,7 @@ COMMAND
 @|    fit: hold                # hold (until a cluster has room for all of it), fail or off
 @|    priority: 10             # of the jobs that wait, higher ones begin first
 @|    queue: night             # a queue of Kueue or Volcano that decides instead
+@|    priority_class: urgent   # the PriorityClass of the pods, also in a queue
 @|  hosts:                     # emulated hosts of the local engine; without them, this machine
 @|  - {name: host-a, cpu: 4, memory: 8Gi, bandwidth: 1Gbit}
 @|  - {name: host-b, cpu: 4, memory: 8Gi, bandwidth: 1Gbit}

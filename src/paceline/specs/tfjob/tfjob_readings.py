@@ -48,6 +48,7 @@ _COMMON = {
     "termination_grace": "{pod}.terminationGracePeriodSeconds",
     "node_selector": "{pod}.nodeSelector",
     "tolerations": "{pod}.tolerations",
+    "priority_class": "{pod}.priorityClassName",
 }
 #: Fields that were directly in ``spec`` before there was a ``runPolicy``.
 _OF_RUN_POLICY = frozenset(
@@ -63,6 +64,11 @@ _SOURCES: _Sources = (
     ("spec.termination_grace", ("{pod}.terminationGracePeriodSeconds",)),
     ("spec.placement.node_selector", ("{pod}.nodeSelector",)),
     ("spec.placement.tolerations", ("{pod}.tolerations",)),
+    ("spec.scheduling.queue", ("spec.runPolicy.schedulingPolicy.queue",)),
+    (
+        "spec.scheduling.priority_class",
+        ("{pod}.priorityClassName", "spec.runPolicy.schedulingPolicy.priorityClass"),
+    ),
     ("spec.volumes", ("{pod}.volumes", "{container}.volumeMounts")),
     ("spec.secrets", ("{container}.envFrom",)),
     ("spec.active_deadline", ("spec.runPolicy.activeDeadlineSeconds",)),
@@ -152,11 +158,15 @@ class TFJobReader:
             raise Unreadable("spec.tfReplicaSpecs", "there are no replicas in it")
         self._note_restarts(limit, roles.values())
         ends = self._ends(policy, spec, sum(role_fields["replicas"] for role_fields in roles.values()))
+        common = self._common(roles)
+        scheduling = self._scheduling(
+            policy.get("schedulingPolicy") or {}, common.pop("priority_class", None)
+        )
         return {
             "apiVersion": job_specs.API_VERSION,
             "kind": job_specs.KIND,
             "metadata": _given({"name": name, "labels": user_labels}),
-            "spec": _given({**self._common(roles), **ends, "roles": roles}),
+            "spec": _given({**common, **ends, "scheduling": scheduling, "roles": roles}),
         }
 
     @property
@@ -244,6 +254,15 @@ class TFJobReader:
             "active_deadline": None if deadline is None else f"{deadline}s",
             "ttl_after_finished": None if ttl_seconds is None else f"{ttl_seconds}s",
         }
+
+    def _scheduling(self, policy: Fields, of_pods: str | None) -> Fields:
+        """Return the queue, and the priority class of the pods, or else of their group."""
+        of_group = policy.pop("priorityClass", None)
+        if of_pods is not None and of_group not in (None, of_pods):
+            self._note(
+                "spec.runPolicy.schedulingPolicy.priorityClass", f"{of_group} (the pods have {of_pods})"
+            )
+        return _given({"queue": policy.pop("queue", None), "priority_class": of_pods or of_group})
 
     def _role(self, name: str, role: str, all_replicas: Fields, job: str, own: Fields) -> Fields | None:
         """Return a role in the form of a job file; None if it has no replicas."""
@@ -389,6 +408,7 @@ class TFJobReader:
             ),
             "node_selector": pod.pop("nodeSelector", None),
             "tolerations": [_toleration(toleration) for toleration in pod.pop("tolerations", None) or ()],
+            "priority_class": pod.pop("priorityClassName", None),
         }
 
     def _code(self, part: _Part) -> Fields | None:
@@ -434,6 +454,7 @@ class TFJobReader:
             "secrets": list(dict.fromkeys(name for _, settings in shared for name in settings["secrets"])),
             "volumes": self._all_volumes(shared),
             "placement": _given(placement),
+            "priority_class": first["priority_class"],
             "training": training[0],
         }
 

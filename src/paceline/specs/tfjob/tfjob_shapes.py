@@ -172,6 +172,7 @@ _POD = _mapping(
         "initContainers": _list_of(_CONTAINER),
         "volumes": _list_of(_VOLUME),
         "nodeSelector": _WORDS,
+        "priorityClassName": _text,
         "tolerations": _list_of(_TOLERATION),
         "terminationGracePeriodSeconds": _whole,
         "securityContext": _mapping({"runAsUser": _whole, "runAsNonRoot": _truth}),
@@ -193,7 +194,7 @@ _RUN_POLICY = _mapping(
         "activeDeadlineSeconds": _whole,
         "ttlSecondsAfterFinished": _whole,
         "cleanPodPolicy": _text,
-        "schedulingPolicy": _mapping(),
+        "schedulingPolicy": _mapping({"queue": _text, "priorityClass": _text}),
     }
 )
 _SPEC = _mapping(

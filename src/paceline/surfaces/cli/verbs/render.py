@@ -20,7 +20,7 @@ TARGETS = ("pods", "tfjob", "vcjob", "kueue")
     show_default=True,
     help="Pods as they are, a TFJob, a Volcano job, or pods for Kueue.",
 )
-@click.option("--queue", metavar="NAME", help="The queue of Volcano or Kueue.")
+@click.option("--queue", metavar="NAME", help="The queue of Volcano or Kueue, in place of that of the job.")
 @click.option(
     "--agent-image",
     metavar="IMAGE",
@@ -58,9 +58,10 @@ def command(
     agent = surroundings.AgentSetup(
         image=surroundings.agent_image(agent_image), files=agent_files, clients=agent_clients
     )
-    where = surroundings.Surroundings(namespace=namespace, agent=agent, queue=queue)
+    where = surroundings.Surroundings(namespace=namespace, agent=agent)
     packed = packed_folders.of_job(job.spec, base)
-    objects = manifests.rendered(job.spec, manifests.Target(target), where, packed=packed)
+    spec = job.spec if queue is None else job.spec.with_queue(queue)
+    objects = manifests.rendered(spec, manifests.Target(target), where, packed=packed)
     printing.emit_all(objects, output)
     if packed is not None:
         # Plain `apply` copies an object into an annotation, which has no room for a folder.
