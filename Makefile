@@ -33,7 +33,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-queues cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -71,6 +71,10 @@ nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and t
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
+
+e2e-queues: $(READY) ## tests with real queues, those of Kueue and Volcano (../shared/ground); builds them first
+	WITH="kueue volcano" PART=cp tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes \
+	  --durations=8 tests/kubernetes/test_kueue.py tests/kubernetes/test_volcano.py
 
 cgroup-v2: $(READY) ## tests of cgroups under version 2: here, or in a virtual machine of ../shared/ground
 	tests/engines/with-cgroup-v2

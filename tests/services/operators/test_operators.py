@@ -534,6 +534,47 @@ def test_a_job_whose_pods_its_queue_takes_away_comes_back_as_often_as_that_happe
     run(test)
 
 
+def gang() -> Any:
+    return job(scheduling=SchedulingSpec(fit=FitPolicy.GANG, priority_class="urgent"))
+
+
+def test_a_gang_is_a_group_of_the_scheduler_and_does_not_wait_for_the_operator() -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="1")) as it:  # the scheduler decides, not what fits
+            await it.submit(gang())
+            await it.until_phase("running")
+            (group,) = it.cluster.of_kind(kinds.GANGS).values()
+            assert group["spec"] == {
+                "schedulingPolicy": {"gang": {"minCount": 3}},
+                "disruptionMode": {"all": {}},
+                "priorityClassName": "urgent",
+            }
+            assert executions.owner(group) == it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
+            for pod in it.cluster.of_kind(kinds.PODS).values():
+                assert pod["spec"]["schedulingGroup"] == {"podGroupName": "clicks"}
+                assert pod["spec"]["priorityClassName"] == "urgent"
+
+    run(test)
+
+
+def test_a_gang_on_a_cluster_that_knows_none_waits_and_says_so() -> None:
+    async def test() -> None:
+        async with scene() as it:
+
+            def refuse(verb: str, plural: str, name: str) -> None:
+                if (verb, plural) == ("create", kinds.GANGS.plural):
+                    raise ClusterError("the server could not find the requested resource", code=404)
+
+            it.cluster.trouble = refuse
+            await it.submit(gang())
+            await it.until(lambda: "knows no groups of pods" in it.status().get("message", ""))
+            assert it.pods() == []
+            it.cluster.trouble = lambda verb, plural, name: None
+            await it.until_phase("running")
+
+    run(test)
+
+
 def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() -> None:
     async def test() -> None:
         async with scene() as it:

@@ -42,6 +42,8 @@ WORKLOADS = ResourceKind("kueue.x-k8s.io", "v1beta2", "Workload", "workloads")
 OLD_WORKLOADS = WORKLOADS._replace(version="v1beta1")
 VOLCANO_QUEUES = ResourceKind("scheduling.volcano.sh", "v1beta1", "Queue", "queues", is_namespaced=False)
 POD_GROUPS = ResourceKind("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups")
+#: The groups of pods that the scheduler of Kubernetes itself starts all at once.
+GANGS = ResourceKind("scheduling.k8s.io", "v1beta1", "PodGroup", "podgroups")
 LEASES = ResourceKind("coordination.k8s.io", "v1", "Lease", "leases")
 ACCESS_REVIEWS = ResourceKind(
     "authorization.k8s.io", "v1", "SelfSubjectAccessReview", "selfsubjectaccessreviews", is_namespaced=False

@@ -66,7 +66,13 @@ class FitPolicy(enum.StrEnum):
 
     HOLD = "hold"  # it waits as a whole until all of it fits
     FAIL = "fail"  # it fails at once
+    GANG = "gang"  # the scheduler of the cluster places all of its pods at once
     OFF = "off"  # the fit is not checked: its pods wait one by one
+
+    @property
+    def is_for_scheduler(self) -> bool:
+        """Whether the job begins at once, and the scheduler decides when its pods run."""
+        return self in (FitPolicy.GANG, FitPolicy.OFF)
 
 
 class SecurityProfile(enum.StrEnum):

@@ -14,13 +14,14 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.queues import QueueSystem, system_of
 from paceline.errors import EngineError
-from paceline.model.jobs.job_specs import CleanUp, JobSpec
+from paceline.model.jobs.job_specs import CleanUp, FitPolicy, JobSpec
 from paceline.model.jobs.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.model.roles import ReplicaId
 from paceline.rendering import (
     agent_secrets,
     codes,
     config_maps,
+    gangs,
     kueue,
     labels,
     network_policies,
@@ -36,6 +37,10 @@ from paceline.specs import dump_job
 #: The key in a job's config map that holds the spec that the job runs with. The operator rewrites the spec
 #: when the job is scaled or resized; a running job does not follow other changes of its resource.
 SNAPSHOT = "job.yaml"
+NO_GANGS = (
+    "this cluster knows no groups of pods that begin at once (PodGroup of scheduling.k8s.io/v1beta1: "
+    "Kubernetes 1.37 with the feature GenericWorkload): spec.scheduling.fit: hold does without"
+)
 NO_QUEUE = "there is no queue {} of Kueue or Volcano for this namespace"
 _REQUESTS_AT_ONCE = 16
 
@@ -125,6 +130,8 @@ class Executor:
             raise
         if spec.scheduling.queue is not None:
             await self._enter(resource, spec, spec.scheduling.queue)
+        elif spec.scheduling.fit is FitPolicy.GANG:
+            await self._form_gang(resource, spec)
         self._provided[uid] = spec
         return None
 
@@ -162,8 +169,18 @@ class Executor:
             await self._put(kinds.POD_GROUPS, volcano.pod_group(spec, where, queue), resource, is_fixed=True)
         self._systems[resource["metadata"]["uid"]] = system
 
+    async def _form_gang(self, resource: Object, spec: JobSpec) -> None:
+        """Create the group of pods that the scheduler places all at once."""
+        try:
+            group = gangs.pod_group(spec, self._surroundings(resource))
+            await self._put(kinds.GANGS, group, resource, is_fixed=True)
+        except ClusterError as error:
+            raise ClusterError(NO_GANGS, code=error.code) if error.is_missing else error from error
+
     def _queued(self, pod: labels.Object, resource: Object, spec: JobSpec) -> labels.Object:
-        """Return a pod with the fields that the system of its job's queue needs."""
+        """Return a pod with the fields that the system of its job's queue, or the scheduler, needs."""
+        if spec.scheduling.queue is None and spec.scheduling.fit is FitPolicy.GANG:
+            return gangs.grouped(pod, spec)
         match self._systems.get(resource["metadata"]["uid"]):
             case QueueSystem.KUEUE:
                 return kueue.grouped(pod, spec, spec.scheduling.queue or "")

@@ -16,7 +16,7 @@ from paceline.engines.kubernetes import loops, times
 from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import Key
 from paceline.engines.kubernetes.queues import system_of
-from paceline.model.jobs.job_specs import FitPolicy, JobSpec
+from paceline.model.jobs.job_specs import JobSpec
 from paceline.services.cluster import admissions
 from paceline.services.cluster.admissions import AdmissionVerdict, Applicant, ClusterRoom, Growing
 from paceline.services.cluster.records import JobRecord
@@ -118,7 +118,7 @@ class RoomRequests:
             held = executions.NO_QUEUE.format(queue)
             self._give(uid, key, _ANYWHERE if known else AdmissionVerdict(held=held))
             return
-        if self._room is None or spec.scheduling.fit is FitPolicy.OFF:
+        if self._room is None or spec.scheduling.fit.is_for_scheduler:
             self._give(uid, key, _ANYWHERE)
             return
         since = times.seconds(resource["metadata"]["creationTimestamp"])
@@ -143,7 +143,7 @@ class RoomRequests:
             self._growing.pop(uid, None)
             self._verdicts.pop(uid, None)
             return
-        if self._room is None or record.state.spec.scheduling.fit is FitPolicy.OFF:
+        if self._room is None or record.state.spec.scheduling.fit.is_for_scheduler:
             self._give(uid, key, _ANYWHERE)
             return
         before = self._growing.get(uid)

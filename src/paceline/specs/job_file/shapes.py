@@ -169,7 +169,9 @@ class SchedulingSection(Section):
     """When a cluster lets the job begin."""
 
     fit: fields.FitPolicy | None = Field(
-        None, description="hold (until all of it fits), fail (if it does not) or off; default: hold"
+        None,
+        description="hold (until all of it fits), fail (if it does not), gang (the scheduler places all or "
+        "none) or off; default: hold",
     )
     priority: _Priority = Field(0, description="of the jobs that wait, higher ones begin first")
     queue: fields.ObjectName | None = Field(

@@ -77,7 +77,7 @@ COMMAND
 @|    tolerations:             # taints that the replicas put up with
 @|    - {key: training, operator: Equal, value: "yes", effect: NoExecute, toleration_seconds: 300}
 @|  scheduling:
-@|    fit: hold                # hold (until a cluster has room for all of it), fail or off
+@|    fit: hold                # hold (until a cluster has room for all of it), fail, gang or off
 @|    priority: 10             # of the jobs that wait, higher ones begin first
 @|    queue: night             # a queue of Kueue or Volcano that decides instead
 @|    priority_class: urgent   # the PriorityClass of the pods, also in a queue

@@ -1,0 +1,214 @@
+"""Jobs in queues of Kueue: its own controllers on a real API server, nodes that run nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.queued_jobs import (
+    JOB_CORES,
+    JOB_PODS,
+    apply,
+    bound,
+    complete,
+    delete,
+    in_queue,
+    submit_to,
+    until_it_waits,
+)
+from support.real_clusters import (
+    NAMESPACE,
+    OperatorProcess,
+    kubectl,
+    objects,
+    pods,
+    status,
+    until,
+    until_phase,
+)
+
+from paceline.engines.kubernetes import kinds
+
+RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
+API = "kueue.x-k8s.io/v1beta2"
+CLUSTER_QUEUES = kinds.LOCAL_QUEUES._replace(name="ClusterQueue", plural="clusterqueues", is_namespaced=False)
+LOW, HIGH = "low", "high"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kueue(upstream: None) -> Iterator[None]:
+    """What the administrator of a cluster makes once: rights, a flavor, priorities."""
+    if kubectl("get", "namespace", "kueue-system", "--ignore-not-found") == "":
+        pytest.skip("Kueue is not on this cluster (make e2e-queues)")
+    kubectl("apply", "-f", str(RIGHTS))
+    made: list[dict[str, Any]] = [
+        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "any"}},
+        *(
+            {
+                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
+                "value": value,
+            }
+            for name, value in ((LOW, 10), (HIGH, 1000))
+        ),
+    ]  # fmt: skip
+    apply(made)
+    yield
+    delete(made)
+    kubectl("delete", "-f", str(RIGHTS))
+
+
+def queue(name: str, cores: int, **more: Any) -> list[dict[str, Any]]:
+    """Return a queue of this namespace, and the quota that is its own."""
+    resources = [{"name": "cpu", "nominalQuota": str(cores)}]
+    spec = {
+        "namespaceSelector": {},
+        "resourceGroups": [
+            {"coveredResources": ["cpu"], "flavors": [{"name": "any", "resources": resources}]}
+        ],
+        "preemption": {"withinClusterQueue": "LowerPriority", "reclaimWithinCohort": "Any"},
+        **more,
+    }
+    of_cluster = f"{NAMESPACE}-{name}"
+    return [
+        {"apiVersion": API, "kind": "ClusterQueue", "metadata": {"name": of_cluster}, "spec": spec},
+        {
+            "apiVersion": API, "kind": "LocalQueue", "metadata": {"name": name, "namespace": NAMESPACE},
+            "spec": {"clusterQueue": of_cluster},
+        },
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def queues(request: pytest.FixtureRequest) -> Iterator[None]:
+    """The queues that a test asks for by its parameter; they go when the jobs in them are gone."""
+    made = list(itertools.chain.from_iterable(request.param))
+    apply(made)
+    yield
+    kubectl("delete", "trainingjobs", "--all", "-n", NAMESPACE, "--wait=false")
+    delete(made)
+
+
+def with_queues(*made: list[dict[str, Any]]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("queues", [made], indirect=True, ids=[""])
+
+
+def is_admitted(one: dict[str, Any]) -> bool:
+    conditions = (one.get("status") or {}).get("conditions") or ()
+    return any(each["type"] == "Admitted" and each["status"] == "True" for each in conditions)
+
+
+@with_queues(queue("night", 2 * JOB_CORES))
+def test_a_job_that_waits_says_why_and_where_it_stands(queues: None, operator: OperatorProcess) -> None:
+    for name in ("first", "second"):
+        submit_to("night", name)
+        until_phase(name, "running")
+    for name in ("third", "fourth"):
+        submit_to("night", name)
+        until_it_waits(name, "insufficient unused quota for cpu")
+    third, fourth = (in_queue(name) for name in ("third", "fourth"))
+    assert third is not None
+    assert fourth is not None
+    assert third["what"] == "It waits in the queue night of Kueue, at place 1 of 2."
+    assert fourth["what"] == "It waits in the queue night of Kueue, at place 2 of 2."
+    said = [each["text"] for each in fourth["evidence"]]
+    assert said[1:] == ["before it wait third", "let in are first, second"]
+    assert fourth["next_steps"][:2] == [
+        "it begins when so much is free in its queue; request less, and it begins sooner",
+        "wait until one has ended, or paceline stop first",
+    ]
+    assert {each["status"]["phase"] for each in pods("third")} == {"Pending"}
+    kubectl("delete", "tj", "first", "-n", NAMESPACE)
+    until_phase("third", "running")
+    assert in_queue("third") is None
+
+
+@with_queues(queue("night", 2))
+def test_a_job_that_is_larger_than_its_queue_is_told_so(queues: None, operator: OperatorProcess) -> None:
+    submit_to("night", "large")
+    cause = until_it_waits("large", "insufficient quota")
+    assert cause["next_steps"][0].startswith("it never begins as it is")
+
+
+@with_queues(queue("night", 10 * JOB_CORES + 1))
+def test_of_a_hundred_gangs_each_runs_whole_and_none_in_part(queues: None, operator: OperatorProcess) -> None:
+    """The quota has room for ten, and for one replica of an eleventh; the operator ends in the middle."""
+    names = [f"gang-{number:03}" for number in range(100)]
+    for name in names:
+        submit_to("night", name)
+        if name == names[50]:
+            operator.kill()
+            operator.start()
+    ran: set[str] = set()
+
+    def look() -> bool:
+        counts = bound()
+        admitted = {each["metadata"]["name"]: is_admitted(each) for each in objects(kinds.WORKLOADS)}
+        assert all(admitted.get(name, True) for name in counts), (counts, admitted)
+        assert sum(counts.values()) <= 10 * JOB_CORES + 1
+        running = {name for name, count in counts.items() if count == JOB_PODS}
+        ran.update(running)
+        for name in running:
+            kubectl("delete", "tj", name, "-n", NAMESPACE, "--wait=false")
+        return ran == set(names)
+
+    until(look, lambda: sorted(set(names) - ran), seconds=900.0)
+
+
+@with_queues(queue("night", 2 * JOB_CORES))
+def test_a_job_that_has_to_make_room_waits_and_runs_again(queues: None, operator: OperatorProcess) -> None:
+    for name in ("one", "two"):
+        submit_to("night", name, LOW)
+        until_phase(name, "running")
+    submit_to("night", "urgent", HIGH, workers=5)
+    until_phase("urgent", "running")
+    for name in ("one", "two"):
+        cause = until_it_waits(name, "Preempted")
+        assert "was let in before, lost its pods, and waits again" in cause["what"]
+        until(lambda name=name: len(pods(name)) == JOB_PODS, lambda name=name: pods(name))  # type: ignore[misc]
+    kubectl("delete", "tj", "urgent", "-n", NAMESPACE)
+    for name in ("one", "two"):
+        until_phase(name, "running")
+        assert {each["restarts"] for each in status(name)["replicas"]} == {0}
+        assert {each["attempt"] for each in status(name)["replicas"]} == {2}
+
+
+SHARED = {"cohortName": "e2e"}
+
+
+@with_queues(queue("night", JOB_CORES, **SHARED), queue("day", JOB_CORES, **SHARED))
+def test_what_a_queue_borrows_it_gives_back(queues: None, operator: OperatorProcess) -> None:
+    for name in ("own", "borrowed"):
+        submit_to("night", name)
+        until_phase(name, "running")
+    submit_to("day", "owner")
+    until_phase("owner", "running")
+    waiting = [name for name in ("own", "borrowed") if in_queue(name) is not None]
+    assert len(waiting) == 1
+    until_it_waits(waiting[0], "Preempted")
+
+
+@with_queues(queue("night", JOB_CORES))
+def test_a_job_that_has_ended_holds_no_quota(queues: None, operator: OperatorProcess) -> None:
+    """Its servers never complete by themselves: the operator ends them when the workers have completed."""
+    submit_to("night", "done")
+    until_phase("done", "running")
+    submit_to("night", "next")
+    until_it_waits("next", "insufficient unused quota")
+    complete("done")
+    until_phase("done", "succeeded")
+    until_phase("next", "running")
+    assert all(not each["metadata"].get("deletionTimestamp") for each in pods("done"))
+
+
+@with_queues(queue("night", 2 * JOB_CORES))
+def test_its_number_of_workers_stays(queues: None, operator: OperatorProcess) -> None:
+    submit_to("night", "fixed")
+    until_phase("fixed", "running")
+    kubectl("scale", "tj/fixed", "--replicas=3", "-n", NAMESPACE)
+    until(
+        lambda: "one group in the queue night" in status("fixed").get("message", ""), lambda: status("fixed")
+    )
+    assert len(pods("fixed")) == JOB_PODS
