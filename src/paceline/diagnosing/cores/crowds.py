@@ -43,7 +43,7 @@ LEAST_WAITED = Threshold(
     means="Other programs hurt a replica only if its threads also wait because of them for this many seconds "
     "in each second. A replica that rests most of the time waits for a core whenever it wakes up, which is "
     "long beside what it then does, and short beside a step.",
-    source="fit runs: up to 0.5, and from 0.8",
+    source="fit runs: from 0.8 where neighbours hurt; half of it, for this is the second of two conditions",
 )  # fmt: skip
 START_SECONDS = Threshold(
     "crowds.start-seconds", 120.0, Unit.SECONDS,
