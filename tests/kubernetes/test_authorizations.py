@@ -217,6 +217,8 @@ ASKED: dict[Right, tuple[str, str, Any]] = {
     Right("list", "events"): ("GET", "/jobs/clicks/why", None),
     Right("list", "resourcequotas"): ("GET", "/quotas", None),
     Right("list", "localqueues"): ("GET", "/quotas", None),
+    Right("list", "workloads"): ("GET", "/jobs/queued/why", None),
+    Right("list", "podgroups"): ("GET", "/jobs/queued/why", None),
     Right("list", "leases"): ("GET", "/jobs/clicks/why", None),
 }
 

@@ -51,6 +51,8 @@ ASKED: dict[Right, Callable[[Cluster], Awaitable[object]]] = {
     Right("get", "pods/log"): lambda it: it.logs("no-such-pod", NAMESPACE, pods.TRAINING, last_bytes=1000),
     Right("get", "localqueues"): lambda it: it.get(kinds.LOCAL_QUEUES, "no-such-queue", NAMESPACE),
     Right("get", "queues"): lambda it: it.get(kinds.VOLCANO_QUEUES, "no-such-queue"),
+    Right("patch", "pods"): lambda it: it.patch(kinds.PODS, "no-such-pod", NAMESPACE, {}),
+    Right("delete", "workloads"): lambda it: it.delete(kinds.WORKLOADS, "no-such-workload", NAMESPACE),
     Right("get", "podgroups"): lambda it: it.get(kinds.POD_GROUPS, "no-such-group", NAMESPACE),
     Right("create", "podgroups"): lambda it: it.create(
         kinds.POD_GROUPS, volcano.pod_group(job("no-such-job"), Surroundings(namespace=NAMESPACE), "queue")

@@ -59,7 +59,11 @@ class Kubelet:
         host, phase = pod["spec"].get("nodeName"), pod["status"]["phase"]
         if host in self.dead:
             return
-        if "deletionTimestamp" in pod["metadata"] and self.leaves(pod):
+        is_leaving = "deletionTimestamp" in pod["metadata"] and self.leaves(pod)
+        if is_leaving and pod["metadata"].get("finalizers"):
+            if phase not in ("Succeeded", "Failed"):
+                self._change(pod, status=_status("Failed", terminated={"exitCode": 143, "reason": "Error"}))
+        elif is_leaving:
             self._cluster.remove(kinds.PODS, name, pod["metadata"]["namespace"])
         elif host is None and self.is_full:
             self._change(pod, status={"phase": phase, "conditions": [_SHORT]})

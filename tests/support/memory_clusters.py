@@ -227,14 +227,19 @@ class MemoryCluster:
     # What happens to it.
 
     def remove(self, kind: ResourceKind, name: str, namespace: str = "default") -> None:
-        """Take an object away, and all that it owns."""
-        gone = self.objects.pop((kind.plural, namespace, name))
+        """Take an object away, and all that it owns; what has a finalizer stays, and says that it is to go."""
+        key = kind.plural, namespace, name
+        if self.objects[key]["metadata"].get("finalizers"):
+            leaving = {**self.objects[key]["metadata"], "deletionTimestamp": _time(self.clock())}
+            self.change(kind, name, namespace, metadata=leaving)
+            return
+        gone = self.objects.pop(key)
         gone["metadata"]["resourceVersion"] = str(self._next_version())
         self._tell("DELETED", kind, gone)
-        for key, each in list(self.objects.items()):
+        for other, each in list(self.objects.items()):
             owners = each["metadata"].get("ownerReferences") or ()
             if any(one["uid"] == gone["metadata"]["uid"] for one in owners):
-                self.remove(_kind(key[0]), key[2], key[1])
+                self.remove(_kind(other[0]), other[2], other[1])
 
     def change(self, kind: ResourceKind, name: str, namespace: str = "default", **parts: Any) -> None:
         """Put other top-level parts into an object, as those do who are not tested."""

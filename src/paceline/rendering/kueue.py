@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.rendering.labels import Object
 
-_QUEUE, _GROUP, _COUNT = (
-    f"kueue.x-k8s.io/{name}" for name in ("queue-name", "pod-group-name", "pod-group-total-count")
+_QUEUE, GROUP, _COUNT, RETRIABLE = (
+    f"kueue.x-k8s.io/{name}"
+    for name in ("queue-name", "pod-group-name", "pod-group-total-count", "retriable-in-group")
 )
 
 
@@ -20,9 +21,17 @@ def queued(objects: Iterable[Object], spec: JobSpec, queue: str) -> list[Object]
     return [grouped(each, spec, queue) if each["kind"] == "Pod" else each for each in objects]
 
 
-def grouped(pod: Object, spec: JobSpec, queue: str) -> Object:
-    """Return a pod as a member of its job's group; the pod of a later attempt replaces a failed pod."""
+def grouped(pod: Object, spec: JobSpec, queue: str, resumes: int = 0) -> Object:
+    """Return a pod as a member of its job's group; the pod of a later attempt replaces a failed pod.
+
+    Args:
+        pod: the pod.
+        spec: its job.
+        queue: the queue.
+        resumes: how often the job began again. A group that has ended takes no pods, so each has another one.
+    """
     metadata = pod["metadata"]
-    labels = {**metadata["labels"], _QUEUE: queue, _GROUP: spec.name}
+    group = f"{spec.name}-{resumes}" if resumes else spec.name
+    labels = {**metadata["labels"], _QUEUE: queue, GROUP: group}
     annotations = {**metadata.get("annotations", {}), _COUNT: str(len(spec.replicas()))}
     return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}}

@@ -63,6 +63,7 @@ def all_records(draw: st.DrawFn) -> JobRecord:
         places=places,
         resumed=draw(st.text(max_size=4)),
         changed=draw(st.text(max_size=4)),
+        resumes=draw(st.integers(0, 9)),
     )
 
 

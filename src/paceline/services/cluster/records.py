@@ -51,12 +51,14 @@ class JobRecord:
         places: the node that each replica was promised, if it was promised one.
         resumed: the last value of the resume annotation that was acted on.
         changed: the last value of the change annotation that was acted on.
+        resumes: how often the job began again.
     """
 
     progress: ReconcileProgress
     places: Mapping[ReplicaId, str] = dataclasses.field(default_factory=dict)
     resumed: str = ""
     changed: str = ""
+    resumes: int = 0
 
     @property
     def state(self) -> JobState:
@@ -107,6 +109,7 @@ def status(
         "outcome": str(state.outcome) if state.outcome else None,
         "resumed": record.resumed or None,
         "changed": record.changed or None,
+        "resumes": record.resumes or None,
         "notes": list(dict.fromkeys((*(before.get("notes") or ()), *notes))) or None,
         "conditions": _conditions(state, before, now),
         "replicas": [
@@ -218,6 +221,7 @@ def _read(job_status: Object, spec: JobSpec) -> JobRecord:
         places=places,
         resumed=job_status.get("resumed") or "",
         changed=job_status.get("changed") or "",
+        resumes=int(job_status.get("resumes") or 0),
     )
 
 

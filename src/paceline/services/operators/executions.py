@@ -177,13 +177,14 @@ class Executor:
         except ClusterError as error:
             raise ClusterError(NO_GANGS, code=error.code) if error.is_missing else error from error
 
-    def _queued(self, pod: labels.Object, resource: Object, spec: JobSpec) -> labels.Object:
+    def _queued(self, pod: labels.Object, resource: Object, record: JobRecord) -> labels.Object:
         """Return a pod with the fields that the system of its job's queue, or the scheduler, needs."""
+        spec = record.state.spec
         if spec.scheduling.queue is None and spec.scheduling.fit is FitPolicy.GANG:
             return gangs.grouped(pod, spec)
         match self._systems.get(resource["metadata"]["uid"]):
             case QueueSystem.KUEUE:
-                return kueue.grouped(pod, spec, spec.scheduling.queue or "")
+                return kueue.grouped(pod, spec, spec.scheduling.queue or "", record.resumes)
             case QueueSystem.VOLCANO:
                 return volcano.grouped(pod, spec)
         return pod
@@ -228,7 +229,7 @@ class Executor:
             node=record.places.get(launch.replica) if launch.attempt == 1 else None,
         )
         try:
-            queued = self._queued(pod, resource, record.state.spec)
+            queued = self._queued(pod, resource, record)
             await self._cluster.create(kinds.PODS, _owned(queued, resource))
         except ClusterError as error:
             if error.is_refusal:

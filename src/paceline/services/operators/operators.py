@@ -15,7 +15,7 @@ from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import labels
 from paceline.rendering.surroundings import AgentSetup
-from paceline.services.operators import executions, reconcilers, room_mirrors
+from paceline.services.operators import executions, kueue_groups, reconcilers, room_mirrors
 from paceline.services.operators.operator_counters import OperatorCounters
 from paceline.services.operators.reconcilers import JobView, Reconciler
 from paceline.services.operators.room_mirrors import RoomMirror
@@ -56,6 +56,7 @@ class Operator:
         read: Callable[[Object], JobSpec | str] = reconcilers.wanted,
     ) -> None:
         self.counters = OperatorCounters()
+        self._cluster = cluster
         self._sees_nodes = namespaces is None
         self._where: tuple[str | None, ...] = (None,) if namespaces is None else tuple(namespaces)
         #: The namespaces whose jobs and pods were all seen once; None: all namespaces.
@@ -200,6 +201,7 @@ class Operator:
         if resource is None or resource["metadata"].get("deletionTimestamp"):
             # A job that is being deleted takes its pods along; their loss must not be repaired.
             self._forget_all_but_the_present()
+            await kueue_groups.end(self._cluster, self._left_of(key, resource))
             return
         self.counters.reconciliations += 1
         uid = resource["metadata"]["uid"]
@@ -225,6 +227,18 @@ class Operator:
             self._room_requests.apply_for_more(key, uid, record, workers, self.pods_of(uid))
         if again is not None:
             self._queue.add(key, again)
+
+    def _left_of(self, job: Key, resource: Object | None) -> list[Object]:
+        """Return the pods that are left of a job that is being deleted, or is gone."""
+        if resource is not None:
+            return list(self.pods_of(resource["metadata"]["uid"]))
+        present = {each["metadata"]["uid"] for each in self._jobs}
+        return [
+            pod
+            for uid in self._pods_of.keys() - present
+            for key, pod in self._pods_of[uid].items()
+            if (key[0], pod["metadata"]["labels"][labels.JOB]) == job
+        ]
 
     def _forget_gone_pods(self, uid: str, seen: Mapping[Key, Object]) -> None:
         left = {key: pod for key, pod in self._gone_pods_of.pop(uid, {}).items() if seen.get(key) is not pod}
@@ -264,7 +278,7 @@ def _trimmed(pod: Object) -> Object:
         return {"metadata": identity, "use": use}
     kept = (
         "name", "namespace", "uid", "resourceVersion", "labels", "ownerReferences", "creationTimestamp",
-        "deletionTimestamp",
+        "deletionTimestamp", "finalizers",
     )  # fmt: skip
     statuses = ("phase", "reason", "message", "conditions", "containerStatuses", "initContainerStatuses")
     return {

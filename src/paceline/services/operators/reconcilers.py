@@ -30,6 +30,7 @@ from paceline.rendering.surroundings import AgentSetup
 from paceline.services.cluster import announcements, records
 from paceline.services.cluster.annotations import CHANGE, RESUME, adjustments_of
 from paceline.services.cluster.records import JobRecord, UnreadableStatus
+from paceline.services.operators import kueue_groups
 from paceline.services.operators.executions import SNAPSHOT, Executor, is_owned
 from paceline.specs import parse_job
 from paceline.specs.job_file import custom_resources
@@ -155,6 +156,8 @@ class Reconciler:
             if not requests:
                 break
         await self._executor.clean_up(resource, record, seen)
+        if record.state.phase.is_final:
+            await kueue_groups.end(self._cluster, view.pods)
         if _is_active(record.state.phase):
             refused = await self._executor.resize(resource, record, view.pods)
             await self._tell_refused(resource, refused, now)
@@ -389,7 +392,7 @@ def _requested(
         return record, [events.EngineFailed(reason=wanted)]
     record = _rebased(record, wanted, seen)
     if again:
-        return record, [events.ResumeRequested()]
+        return dataclasses.replace(record, resumes=record.resumes + 1), [events.ResumeRequested()]
     if view.applied_for not in (None, wanted):  # The verdict is on the job as it was.
         return record, []
     if view.refused:
