@@ -18,6 +18,7 @@ from support.queued_jobs import (
     in_queue,
     submit_to,
     until_it_waits,
+    why,
 )
 from support.real_clusters import (
     NAMESPACE,
@@ -95,6 +96,16 @@ def with_queues(*made: list[dict[str, Any]]) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("queues", [made], indirect=True, ids=[""])
 
 
+def until_it_waits_again(name: str) -> None:
+    """Wait until a job says that its queue took its pods away, and for whom."""
+    until(
+        lambda: "was let in before, lost its pods" in (in_queue(name) or {}).get("what", ""),
+        lambda: why(name),
+    )
+    (taken,) = {each["name"] for each in why(name)["causes"]} - {"in-queue"}
+    assert taken == "preempted"
+
+
 def is_admitted(one: dict[str, Any]) -> bool:
     conditions = (one.get("status") or {}).get("conditions") or ()
     return any(each["type"] == "Admitted" and each["status"] == "True" for each in conditions)
@@ -105,20 +116,20 @@ def test_a_job_that_waits_says_why_and_where_it_stands(queues: None, operator: O
     for name in ("first", "second"):
         submit_to("night", name)
         until_phase(name, "running")
-    for name in ("third", "fourth"):
-        submit_to("night", name)
-        until_it_waits(name, "insufficient unused quota for cpu")
-    third, fourth = (in_queue(name) for name in ("third", "fourth"))
+    submit_to("night", "third")
+    until_it_waits("third", "insufficient unused quota for cpu")
+    submit_to("night", "fourth")
+    # Kueue says nothing of a job that is not at the head of its queue.
+    fourth = until_it_waits("fourth", "before it wait third")
+    third = in_queue("third")
     assert third is not None
-    assert fourth is not None
     assert third["what"] == "It waits in the queue night of Kueue, at place 1 of 2."
-    assert fourth["what"] == "It waits in the queue night of Kueue, at place 2 of 2."
-    said = [each["text"] for each in fourth["evidence"]]
-    assert said[1:] == ["before it wait third", "let in are first, second"]
-    assert fourth["next_steps"][:2] == [
+    assert third["next_steps"][:2] == [
         "it begins when so much is free in its queue; request less, and it begins sooner",
         "wait until one has ended, or paceline stop first",
     ]
+    assert fourth["what"] == "It waits in the queue night of Kueue, at place 2 of 2."
+    assert [each["text"] for each in fourth["evidence"]][-1] == "let in are first, second"
     assert {each["status"]["phase"] for each in pods("third")} == {"Pending"}
     kubectl("delete", "tj", "first", "-n", NAMESPACE)
     until_phase("third", "running")
@@ -165,14 +176,13 @@ def test_a_job_that_has_to_make_room_waits_and_runs_again(queues: None, operator
     submit_to("night", "urgent", HIGH, workers=5)
     until_phase("urgent", "running")
     for name in ("one", "two"):
-        cause = until_it_waits(name, "Preempted")
-        assert "was let in before, lost its pods, and waits again" in cause["what"]
+        until_it_waits_again(name)
         until(lambda name=name: len(pods(name)) == JOB_PODS, lambda name=name: pods(name))  # type: ignore[misc]
     kubectl("delete", "tj", "urgent", "-n", NAMESPACE)
     for name in ("one", "two"):
         until_phase(name, "running")
         assert {each["restarts"] for each in status(name)["replicas"]} == {0}
-        assert {each["attempt"] for each in status(name)["replicas"]} == {2}
+        assert min(each["attempt"] for each in status(name)["replicas"]) >= 2
 
 
 SHARED = {"cohortName": "e2e"}
@@ -187,7 +197,7 @@ def test_what_a_queue_borrows_it_gives_back(queues: None, operator: OperatorProc
     until_phase("owner", "running")
     waiting = [name for name in ("own", "borrowed") if in_queue(name) is not None]
     assert len(waiting) == 1
-    until_it_waits(waiting[0], "Preempted")
+    until_it_waits_again(waiting[0])
 
 
 @with_queues(queue("night", JOB_CORES))

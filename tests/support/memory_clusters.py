@@ -227,7 +227,7 @@ class MemoryCluster:
     # What happens to it.
 
     def remove(self, kind: ResourceKind, name: str, namespace: str = "default") -> None:
-        """Take an object away, and all that it owns; what has a finalizer stays, and says that it is to go."""
+        """Take an object away, and all that it owns; what has a finalizer stays, marked as leaving."""
         key = kind.plural, namespace, name
         if self.objects[key]["metadata"].get("finalizers"):
             leaving = {**self.objects[key]["metadata"], "deletionTimestamp": _time(self.clock())}

@@ -220,6 +220,8 @@ def _restarts(situation: Situation, row: ReplicaRow) -> str:
         if not row.restarts:
             return ", and is not started again"
         return f", after {row.restarts} of {role.restart.limit} restarts"
+    if row.exit is not None and row.exit.kind is ExitKind.DISRUPTED:
+        return ", which does not count as a restart"
     return f", restart {row.restarts} of {role.restart.limit}"
 
 

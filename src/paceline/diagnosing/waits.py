@@ -10,7 +10,8 @@ from paceline.diagnosing.situations import Situation
 from paceline.model.explanations.causes import Cause, Evidence
 from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
 from paceline.model.jobs.queue_waits import QueueWait
-from paceline.model.jobs.statuses import JobPhase
+from paceline.model.jobs.runs import ReplicaRow
+from paceline.model.jobs.statuses import ExitKind, JobPhase
 from paceline.model.roles import ReplicaId
 from paceline.model.words import listed
 from paceline.scheduling.fits import Blocker, Fit
@@ -84,7 +85,8 @@ def queue(situation: Situation) -> Iterator[Cause]:
     if wait is None or situation.is_suspended:
         return
     place = f"place {len(wait.ahead) + 1} of {wait.waiting}"
-    was = "was let in before, lost its pods, and waits again" if wait.was_evicted else "waits"
+    lost = wait.was_evicted or any(_lost_its_place(row) for row in situation.replicas)
+    was = "was let in before, lost its pods, and waits again" if lost else "waits"
     evidence = [Evidence(text=f"{wait.system}: {wait.reason}", at=wait.at)] if wait.reason else []
     if wait.ahead:
         evidence.append(Evidence(text=f"before it wait {listed(wait.ahead)}"))
@@ -96,6 +98,10 @@ def queue(situation: Situation) -> Iterator[Cause]:
         evidence=tuple(evidence),
         next_steps=tuple(_ways_in(wait)),
     )
+
+
+def _lost_its_place(row: ReplicaRow) -> bool:
+    return row.exit is not None and row.exit.kind is ExitKind.DISRUPTED and not row.phase.is_final
 
 
 #: Words in what queues say, and what to do.

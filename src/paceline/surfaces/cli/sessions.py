@@ -265,7 +265,8 @@ class CliSession:
             options += f" --{name} {shlex.quote(value)}" if value else ""
         options += "".join(f" --as-group {shlex.quote(group)}" for group in self.as_group_option)
         elsewhere = "|".join(_NOT_ABOUT_JOBS)
-        about_jobs = rf"\bpaceline (?=[a-z])(?!(?:{elsewhere})\b)"
+        # It is the name of the operator's namespace, too: kubectl -n paceline get.
+        about_jobs = rf"(?<!-n )\bpaceline (?=[a-z])(?!(?:{elsewhere})\b)"
         return re.sub(about_jobs, f"paceline{options} ", text) if options else text
 
     def complain(self, error: PacelineError) -> None:
