@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from support.queued_jobs import (
     complete,
     delete,
     in_queue,
+    set_phase,
     submit_to,
     until_it_waits,
     why,
@@ -23,15 +25,19 @@ from support.queued_jobs import (
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
+    found,
     kubectl,
     objects,
+    pod_names,
     pods,
+    remove,
     status,
     until,
     until_phase,
 )
 
 from paceline.engines.kubernetes import kinds
+from paceline.model.jobs.placements import PodPlacement, Toleration
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 API = "kueue.x-k8s.io/v1beta2"
@@ -162,7 +168,7 @@ def test_of_a_hundred_gangs_each_runs_whole_and_none_in_part(queues: None, opera
         running = {name for name, count in counts.items() if count == JOB_PODS}
         ran.update(running)
         for name in running:
-            kubectl("delete", "tj", name, "-n", NAMESPACE, "--wait=false")
+            remove(kinds.TRAINING_JOBS, name)
         return ran == set(names)
 
     until(look, lambda: sorted(set(names) - ran), seconds=900.0)
@@ -211,6 +217,78 @@ def test_a_job_that_has_ended_holds_no_quota(queues: None, operator: OperatorPro
     until_phase("done", "succeeded")
     until_phase("next", "running")
     assert all(not each["metadata"].get("deletionTimestamp") for each in pods("done"))
+
+
+@pytest.fixture
+def kept_node() -> Iterator[str]:
+    """A node whose pods are kept by their finalizers, as on real nodes; those of KWOK's nodes are not."""
+    name = f"{NAMESPACE}-kept"
+    node = {
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": {KEPT: "true"}},
+        "spec": {"taints": [{"key": KEPT, "effect": "NoSchedule"}]},
+        "status": {
+            "capacity": {"cpu": "80", "memory": "256Gi", "pods": "110"},
+            "allocatable": {"cpu": "80", "memory": "256Gi", "pods": "110"},
+            "conditions": [{"type": "Ready", "status": "True", "reason": "Tested"}],
+        },
+    }  # fmt: skip
+    apply([node])
+    kubectl("patch", "node", name, "--subresource=status", "-p", json.dumps({"status": node["status"]}))
+    until(lambda: taints(name) == {KEPT}, lambda: taints(name))
+    yield name
+    kubectl("delete", "node", name)
+
+
+def taints(node: str) -> set[str]:
+    """Return the taints of a node: a new one is not ready until a controller has seen its status."""
+    return {each["key"] for each in found("node", node)["spec"].get("taints") or ()}
+
+
+KEPT = "paceline.dev/kept"
+PLACED = PodPlacement(
+    node_selector={KEPT: "true"}, tolerations=(Toleration(key=KEPT, operator="Exists", effect="NoSchedule"),)
+)
+
+
+def attend(node: str) -> None:
+    """Do for the pods of a node what a kubelet does: they run, and end when they are asked to."""
+    for pod in objects(kinds.PODS, "paceline.dev/job"):
+        metadata, phase = pod["metadata"], pod["status"]["phase"]
+        if pod["spec"].get("nodeName") != node:
+            continue
+        own = ("pod", metadata["name"], "-n", NAMESPACE)
+        if metadata.get("deletionTimestamp"):
+            if phase == "Running":
+                set_phase(own, "Failed", {"terminated": {"exitCode": 143, "reason": "Error"}})
+            kubectl("delete", *own, "--force", "--grace-period=0", "--wait=false", "--ignore-not-found")
+        elif phase == "Pending":
+            set_phase(own, "Running", {"running": {}})
+
+
+@with_queues(queue("night", JOB_CORES))
+@pytest.mark.parametrize("end", ["completes", "is deleted"])
+def test_what_kueue_keeps_of_a_job_it_gives_back(
+    queues: None, operator: OperatorProcess, kept_node: str, end: str
+) -> None:
+    """Kueue keeps each pod that ends for one that replaces it, until it is told that none will come."""
+
+    def attended(holds: Callable[[], bool]) -> bool:
+        attend(kept_node)
+        return holds()
+
+    submit_to("night", "first", placement=PLACED)
+    until(lambda: attended(lambda: status("first").get("phase") == "running"), lambda: status("first"))
+    submit_to("night", "next")
+    until_it_waits("next", "insufficient unused quota")
+    if end == "completes":
+        complete("first")
+        until(lambda: attended(lambda: status("first").get("phase") == "succeeded"), lambda: status("first"))
+    else:
+        kubectl("delete", "tj", "first", "-n", NAMESPACE, "--wait=false")
+    until(lambda: attended(lambda: status("next").get("phase") == "running"), lambda: pods("first"))
+    left = ["worker-0", "worker-1"] if end == "completes" else []
+    names = [f"first-{each}-1" for each in left]
+    until(lambda: attended(lambda: pod_names("first") == names), lambda: pods("first"))
 
 
 @with_queues(queue("night", 2 * JOB_CORES))

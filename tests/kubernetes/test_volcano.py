@@ -18,7 +18,16 @@ from support.queued_jobs import (
     submit_to,
     until_it_waits,
 )
-from support.real_clusters import NAMESPACE, OperatorProcess, found, kubectl, status, until, until_phase
+from support.real_clusters import (
+    NAMESPACE,
+    OperatorProcess,
+    found,
+    kubectl,
+    remove,
+    status,
+    until,
+    until_phase,
+)
 
 from paceline.engines.kubernetes import kinds
 
@@ -91,7 +100,7 @@ def test_of_a_hundred_gangs_each_runs_whole_and_none_in_part(queue: str, operato
         running = {name for name, count in counts.items() if count == JOB_PODS}
         ran.update(running)
         for name in running:
-            kubectl("delete", "tj", name, "-n", NAMESPACE, "--wait=false")
+            remove(kinds.TRAINING_JOBS, name)
         return ran == set(names)
 
     until(look, lambda: sorted(set(names) - ran), seconds=900.0)

@@ -68,12 +68,21 @@ def bound() -> dict[str, int]:
 
 def complete(name: str) -> None:
     """Have the workers of a job end as if their command had completed."""
-    ended = {
-        "name": "training", "image": "i", "imageID": "", "ready": False, "restartCount": 0,
-        "state": {"terminated": {"exitCode": 0, "reason": "Completed"}},
-    }  # fmt: skip
-    patch = json.dumps({"status": {"phase": "Succeeded", "containerStatuses": [ended]}})
     for pod in pods(name):
         if pod["metadata"]["labels"]["paceline.dev/role"] == "worker":
             own = ("pod", pod["metadata"]["name"], "-n", NAMESPACE)
-            kubectl("patch", *own, "--subresource=status", "-p", patch)
+            set_phase(own, "Succeeded", {"terminated": {"exitCode": 0, "reason": "Completed"}})
+
+
+def set_phase(pod: tuple[str, ...], phase: str, state: dict[str, Any]) -> None:
+    """Set the phase of a pod, named as for kubectl, and the state of its container, as a kubelet does."""
+    container = {
+        "name": "training",
+        "image": "i",
+        "imageID": "",
+        "ready": False,
+        "restartCount": 0,
+        "state": state,
+    }
+    patch = json.dumps({"status": {"phase": phase, "containerStatuses": [container]}})
+    kubectl("patch", *pod, "--subresource=status", "-p", patch)
