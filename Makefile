@@ -72,9 +72,11 @@ nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and t
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
 
-e2e-queues: $(READY) ## tests with real queues, those of Kueue and Volcano (../shared/ground); builds them first
+e2e-queues: $(READY) ## tests with real queues (Kueue, Volcano, the gangs of the scheduler) on ../shared/ground; builds them
 	WITH="kueue volcano" PART=cp tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes \
 	  --durations=8 tests/kubernetes/test_kueue.py tests/kubernetes/test_volcano.py
+	FEATURES="GenericWorkload=true" APISERVER_FLAGS="--runtime-config=scheduling.k8s.io/v1beta1=true" PART=cp \
+	  tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes tests/kubernetes/test_gangs.py
 
 cgroup-v2: $(READY) ## tests of cgroups under version 2: here, or in a virtual machine of ../shared/ground
 	tests/engines/with-cgroup-v2

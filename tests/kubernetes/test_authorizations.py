@@ -43,6 +43,7 @@ spec:
     ps: {replicas: 1}
     worker: {replicas: 1, max_replicas: 2}
 """
+QUEUED = JOB.replace("name: clicks", "name: queued") + "  scheduling: {queue: night}\n"
 
 
 def apply(objects: list[dict[str, Any]]) -> None:
@@ -196,7 +197,9 @@ def test_the_rights_of_the_server_are_enough_for_an_editor(server: Server, token
         assert "paceline-server" not in said, (path, said)
         return said
 
-    done("POST", "/jobs", {"source": JOB})
+    for source in (JOB, QUEUED):
+        done("POST", "/jobs", {"source": source})
+    done("GET", "/jobs/queued/why")
     for path in ("", "/source", "/events", "/snapshot", "/why", "/logs", "/samples", "/changes"):
         done("GET", f"/jobs/clicks{path}")
     done("GET", "/quotas")
@@ -226,7 +229,8 @@ ASKED: dict[Right, tuple[str, str, Any]] = {
 @pytest.mark.parametrize("right", ASKED, ids=str)
 def test_each_right_of_the_server_is_needed(server: Server, tokens: dict[str, str], right: Right) -> None:
     method, path, body = ASKED[right]
-    server.ask("POST", "/api/v1/jobs", tokens["edit"], {"source": JOB})
+    for source in (JOB, QUEUED):
+        server.ask("POST", "/api/v1/jobs", tokens["edit"], {"source": source})
     refused = f'cannot {right.verb} resource \\"{right.resource}\\"'
     try:
         apply(rights.without(right, [each for each in SHIPPED if each["kind"] == "ClusterRole"]))

@@ -39,7 +39,7 @@ from paceline.specs import dump_job
 SNAPSHOT = "job.yaml"
 NO_GANGS = (
     "this cluster knows no groups of pods that begin at once (PodGroup of scheduling.k8s.io/v1beta1: "
-    "Kubernetes 1.37 with the feature GenericWorkload): spec.scheduling.fit: hold does without"
+    "Kubernetes 1.37 with the feature GenericWorkload and that API): spec.scheduling.fit: hold does without"
 )
 NO_QUEUE = "there is no queue {} of Kueue or Volcano for this namespace"
 _REQUESTS_AT_ONCE = 16
