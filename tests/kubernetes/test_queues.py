@@ -56,7 +56,7 @@ def test_a_job_goes_through_volcano_once_its_queue_is_there(volcano: None, opera
     assert pods("queued") == []
     kubectl("create", "-f", "-", given=NIGHT)
     until(lambda: len(pods("queued")) == 3, lambda: status("queued"))
-    group = found("podgroup", "queued", "-n", NAMESPACE)
+    group = found("podgroups.scheduling.volcano.sh", "queued", "-n", NAMESPACE)
     assert group["spec"] == {"minMember": 3, "queue": "night"}
     for pod in pods("queued"):
         assert pod["spec"]["schedulerName"] == "volcano"
