@@ -21,6 +21,14 @@ def queued(objects: Iterable[Object], spec: JobSpec, queue: str) -> list[Object]
     return [grouped(each, spec, queue) if each["kind"] == "Pod" else each for each in objects]
 
 
+def group_name(job: str, resumes: int = 0) -> str:
+    """Return the name of the group of pods of a job, and of its workload in Kueue.
+
+    A group that has ended takes no pods, so a job that begins again is another group.
+    """
+    return f"{job}-{resumes}" if resumes else job
+
+
 def grouped(pod: Object, spec: JobSpec, queue: str, resumes: int = 0) -> Object:
     """Return a pod as a member of its job's group; the pod of a later attempt replaces a failed pod.
 
@@ -28,10 +36,9 @@ def grouped(pod: Object, spec: JobSpec, queue: str, resumes: int = 0) -> Object:
         pod: the pod.
         spec: its job.
         queue: the queue.
-        resumes: how often the job began again. A group that has ended takes no pods, so each has another one.
+        resumes: how often the job began again.
     """
     metadata = pod["metadata"]
-    group = f"{spec.name}-{resumes}" if resumes else spec.name
-    labels = {**metadata["labels"], _QUEUE: queue, GROUP: group}
+    labels = {**metadata["labels"], _QUEUE: queue, GROUP: group_name(spec.name, resumes)}
     annotations = {**metadata.get("annotations", {}), _COUNT: str(len(spec.replicas()))}
     return {**pod, "metadata": {**metadata, "labels": labels, "annotations": annotations}}

@@ -76,9 +76,13 @@ def test_a_job_that_was_let_in_does_not_wait(conditions: tuple[dict[str, str], .
 def test_the_job_that_another_kind_of_workload_stands_for_is_its_owner() -> None:
     theirs = workload("job-batch-1f2a", *IN)
     theirs["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "batch"}]
-    found = queue_waits.in_kueue("clicks", "night", [theirs, workload("clicks", WAITS)])
+    resumed = workload("other-2", *IN)
+    resumed["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "other-ps-0-3"}]
+    foreign = workload("plain", *IN)
+    foreign["metadata"]["ownerReferences"] = [{"kind": "Pod", "name": "plain-pod"}]
+    found = queue_waits.in_kueue("clicks", "night", [theirs, resumed, foreign, workload("clicks", WAITS)])
     assert found is not None
-    assert found.holders == ("batch",)
+    assert found.holders == ("batch", "other", "plain")
 
 
 GANG = "3/3 tasks in gang unschedulable: pod group is not ready, 3 Pending, 3 minAvailable"

@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Object
 from paceline.model.jobs.queue_waits import QueueWait
+from paceline.model.roles import Role
 
+#: See `labels.pod_name`.
+_POD_NAME = re.compile(rf"(.{{1,253}})-(?:{'|'.join(Role)})-\d{{1,9}}-\d{{1,9}}")
 #: A sort key of queues: first by priority, then by age.
 _Order = tuple[int, float]
 
 
-def in_kueue(job: str, queue: str, workloads: Iterable[Object]) -> QueueWait | None:
+def in_kueue(group: str, queue: str, workloads: Iterable[Object]) -> QueueWait | None:
     """Return the wait of a job in a queue of Kueue; None: it does not wait there.
 
     Source: ``apis/kueue/v1beta2/workload_types.go``. The workload of a group of pods has the group's name.
 
     Args:
-        job: the name of the job, which is that of its group of pods.
+        group: the name of its group of pods.
         queue: the name of its queue.
         workloads: all workloads of the namespace.
     """
     queued = [one for one in workloads if (one.get("spec") or {}).get("queueName") == queue]
-    workload = next((one for one in queued if one["metadata"]["name"] == job), None)
+    workload = next((one for one in queued if one["metadata"]["name"] == group), None)
     if workload is None or not _waits_in_kueue(workload):
         return None
     conditions = _conditions(workload)
@@ -112,9 +116,14 @@ def _is_over(each: Object) -> bool:
 
 
 def _job_of(each: Object) -> str:
-    """Return the name of the job that an object stands for: that of its owner, or that of a group of pods."""
-    owners = [owner for owner in each["metadata"].get("ownerReferences") or () if owner.get("kind") != "Pod"]
-    return str(owners[0]["name"] if owners else each["metadata"]["name"])
+    """Return the name of the job that an object stands for: its owner, or the owner of its pods."""
+    for owner in each["metadata"].get("ownerReferences") or ():
+        name = str(owner.get("name"))
+        if owner.get("kind") != "Pod":
+            return name
+        if (pod := _POD_NAME.fullmatch(name)) is not None:
+            return pod[1]
+    return str(each["metadata"]["name"])
 
 
 def _conditions(each: Object) -> dict[str, Mapping[str, str]]:

@@ -20,7 +20,7 @@ from paceline.model.jobs.obstacles import Obstacle
 from paceline.model.jobs.queue_waits import QueueWait
 from paceline.model.jobs.runs import JobEvent, ReplicaRow
 from paceline.model.jobs.statuses import JobPhase
-from paceline.rendering import labels
+from paceline.rendering import kueue, labels
 from paceline.scheduling import fits
 from paceline.scheduling.node_groups import NodeGroups
 from paceline.services.cluster import admissions, records, runs
@@ -57,7 +57,7 @@ async def look(cluster: Cluster, job: KnownJob, now: float) -> Situation:
     queue_wait = None
     if queue is not None and not progress["phase"].is_final:
         with allowed(unknown, f"whether it waits in the queue {queue}"):
-            queue_wait = await _queue_wait(cluster, metadata["namespace"], metadata["name"], queue)
+            queue_wait = await _queue_wait(cluster, resource, queue)
     silent: dict[str, float] = {}
     with allowed(unknown, "whether its nodes answer"):
         silent = pod_states.silent_nodes((await cluster.list(kinds.NODES)).objects)
@@ -114,12 +114,14 @@ async def _room(cluster: Cluster, resource: Object, spec: JobSpec, unknown: list
     )
 
 
-async def _queue_wait(cluster: Cluster, namespace: str, job: str, queue: str) -> QueueWait | None:
+async def _queue_wait(cluster: Cluster, resource: Object, queue: str) -> QueueWait | None:
     """Return how a job waits in a queue of Kueue or Volcano; None: it does not.
 
     Raises:
         ClusterError: neither says that it waits, and one of them cannot be read.
     """
+    namespace, job = resource["metadata"]["namespace"], resource["metadata"]["name"]
+    group = kueue.group_name(job, records.resumes(resource.get("status") or {}))
     unread = None
     for kind in (kinds.WORKLOADS, kinds.OLD_WORKLOADS, kinds.POD_GROUPS):
         try:
@@ -128,8 +130,9 @@ async def _queue_wait(cluster: Cluster, namespace: str, job: str, queue: str) ->
             if not error.is_missing:  # else the system is not installed
                 unread = error
             continue
-        read = queue_waits.in_volcano if kind is kinds.POD_GROUPS else queue_waits.in_kueue
-        wait = read(job, queue, found)
+        is_volcano = kind is kinds.POD_GROUPS
+        read, name = (queue_waits.in_volcano, job) if is_volcano else (queue_waits.in_kueue, group)
+        wait = read(name, queue, found)
         if wait is not None:
             return wait
     if unread is not None:

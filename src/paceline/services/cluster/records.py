@@ -221,8 +221,14 @@ def _read(job_status: Object, spec: JobSpec) -> JobRecord:
         places=places,
         resumed=job_status.get("resumed") or "",
         changed=job_status.get("changed") or "",
-        resumes=int(job_status.get("resumes") or 0),
+        resumes=resumes(job_status),
     )
+
+
+def resumes(job_status: Object) -> int:
+    """Return how often a job began again, by its status; a status that was edited may not say it."""
+    count = job_status.get("resumes")
+    return count if isinstance(count, int) else 0
 
 
 def _scaled(spec: JobSpec, found: Object) -> JobSpec:
