@@ -6,7 +6,7 @@ import re
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paceline.specs.job_file import dumping
@@ -75,8 +75,10 @@ def test_what_is_a_text_to_all_stays_as_it_is(value):
 
 
 @given(st.text("0123456789eE+-._xXobOB:", max_size=9) | st.text(max_size=9))
+@example("_0")
 def test_a_number_to_go_is_never_plain(value):
-    if GO_FLOAT.fullmatch(value.replace("_", "")):
+    # Go looks at the first character before it leaves any out (``resolve.go``: resolveTable).
+    if not value.startswith("_") and GO_FLOAT.fullmatch(value.replace("_", "")):
         assert plain_texts.is_ambiguous(value)
     assert yaml.safe_load(dumping.dump_document({"a": [value], "b": {"c": value}})) == {
         "a": [value],
