@@ -107,9 +107,12 @@ def within(case: Case, gain: Gain | None, *, spared_cores: float = 0.0) -> Gain 
 
 
 def machine_times(case: Case, spared_cores: float = 0.0) -> float:
-    """Return how many times the current load the cores of the machine allow, at most `MOST_TIMES`."""
+    """Return how many times the current load the cores of the machine allow, at most `MOST_TIMES`.
+
+    A machine that emulates hosts stands for several machines, so it sets no limit.
+    """
     used, cores = usages.machine_cores(case) or (0.0, 0.0)
-    if used <= spared_cores:
+    if used <= spared_cores or case.spec.hosts:
         return case.value(MOST_TIMES)
     return max(1.0, cores / (used - spared_cores))
 

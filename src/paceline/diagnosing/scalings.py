@@ -49,7 +49,8 @@ def outlook(case: Case) -> Outlook | None:
 def _with_machine(case: Case, now: Queues, steps_per_second: float) -> Queues:
     """Return the network with the cores of the machine as a station, if all replicas share them.
 
-    However many replicas there are, and whatever cores each of them may use, together they get no more.
+    However many replicas there are, and whatever cores each of them may use, together they get no more. This
+    also holds if the machine emulates hosts, as in predictions.
     """
     use = usages.machine_cores(case)
     if use is None:

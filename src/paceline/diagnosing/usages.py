@@ -65,14 +65,9 @@ def busy(case: Case, replica: ReplicaSnapshot) -> float | None:
 
 
 def machine_cores(case: Case) -> tuple[float, float] | None:
-    """Return how many cores of their machine all replicas use, and how many it has; None: not known.
-
-    A machine that emulates hosts stands for several machines, so it has no cores that all replicas share.
-    """
+    """Return how many cores of their machine all replicas use, and how many it has; None: not known."""
     used = rates.total(each.cpu_cores for each in case.snapshot.replicas)
-    if used is None or case.machine_cores is None or case.spec.hosts:
-        return None
-    return used, case.machine_cores
+    return None if used is None or case.machine_cores is None else (used, case.machine_cores)
 
 
 @once

@@ -80,7 +80,8 @@ def _binding(case: Case) -> Iterator[Hit]:
     if outlook is None:
         return
     binds, use = outlook.uses[0]
-    if use < case.value(BINDS) or binds == outlooks.OWN or not _trainers_wait(case):
+    explained = (outlooks.OWN, outlooks.MACHINE_STATION)
+    if use < case.value(BINDS) or binds in explained or not _trainers_wait(case):
         return
     subjects = [str(each) for each in outlooks.subjects(case, binds)]
     yield Hit(
