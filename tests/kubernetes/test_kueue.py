@@ -38,6 +38,7 @@ from support.real_clusters import (
 
 from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.placements import PodPlacement, Toleration
+from paceline.rendering import kueue
 
 RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 API = "kueue.x-k8s.io/v1beta2"
@@ -46,7 +47,7 @@ LOW, HIGH = "low", "high"
 
 
 @pytest.fixture(scope="module", autouse=True)
-def kueue(upstream: None) -> Iterator[None]:
+def of_administrators(upstream: None) -> Iterator[None]:
     """What the administrator of a cluster makes once: rights, a flavor, priorities."""
     if kubectl("get", "namespace", "kueue-system", "--ignore-not-found") == "":
         pytest.skip("Kueue is not on this cluster (make e2e-queues)")
@@ -236,6 +237,8 @@ def kept_node() -> Iterator[str]:
     kubectl("patch", "node", name, "--subresource=status", "-p", json.dumps({"status": node["status"]}))
     until(lambda: taints(name) == {KEPT}, lambda: taints(name))
     yield name
+    kubectl("delete", "trainingjobs", "--all", "-n", NAMESPACE, "--wait=false")
+    until(lambda: is_attended(name) and name not in nodes_of_pods(), nodes_of_pods)
     kubectl("delete", "node", name)
 
 
@@ -250,7 +253,11 @@ PLACED = PodPlacement(
 )
 
 
-def attend(node: str) -> None:
+def nodes_of_pods() -> set[str]:
+    return {each["spec"].get("nodeName", "") for each in objects(kinds.PODS, "paceline.dev/job")}
+
+
+def is_attended(node: str) -> bool:
     """Do for the pods of a node what a kubelet does: they run, and end when they are asked to."""
     for pod in objects(kinds.PODS, "paceline.dev/job"):
         metadata, phase = pod["metadata"], pod["status"]["phase"]
@@ -263,6 +270,7 @@ def attend(node: str) -> None:
             kubectl("delete", *own, "--force", "--grace-period=0", "--wait=false", "--ignore-not-found")
         elif phase == "Pending":
             set_phase(own, "Running", {"running": {}})
+    return True
 
 
 @with_queues(queue("night", JOB_CORES))
@@ -273,8 +281,7 @@ def test_what_kueue_keeps_of_a_job_it_gives_back(
     """Kueue keeps each pod that ends for one that replaces it, until it is told that none will come."""
 
     def attended(holds: Callable[[], bool]) -> bool:
-        attend(kept_node)
-        return holds()
+        return is_attended(kept_node) and holds()
 
     submit_to("night", "first", placement=PLACED)
     until(lambda: attended(lambda: status("first").get("phase") == "running"), lambda: status("first"))
@@ -289,6 +296,32 @@ def test_what_kueue_keeps_of_a_job_it_gives_back(
     left = ["worker-0", "worker-1"] if end == "completes" else []
     names = [f"first-{each}-1" for each in left]
     until(lambda: attended(lambda: pod_names("first") == names), lambda: pods("first"))
+
+
+@with_queues(queue("night", JOB_CORES))
+def test_a_job_that_is_resumed_goes_through_its_queue_again(
+    queues: None, operator: OperatorProcess, kept_node: str
+) -> None:
+    """Its first group has ended, and takes no pods any more."""
+
+    def until_attended(phase: str) -> None:
+        until(
+            lambda: is_attended(kept_node) and status("again").get("phase") == phase, lambda: status("again")
+        )
+
+    submit_to("night", "again", placement=PLACED)
+    until_attended("running")
+    for number in (1, 2):
+        kubectl("patch", "tj", "again", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+        until_attended("stopped")
+        kubectl("patch", "tj", "again", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": false}}')
+        until_attended("running")
+        groups = {each["metadata"]["labels"][kueue.GROUP] for each in pods("again") if runs(each)}
+        assert groups == {f"again-{number}"}
+
+
+def runs(pod: dict[str, Any]) -> bool:
+    return bool(pod["status"]["phase"] == "Running")
 
 
 @with_queues(queue("night", 2 * JOB_CORES))
