@@ -57,10 +57,10 @@ def until_it_waits(name: str, word: str) -> dict[str, Any]:
 
 
 def bound() -> dict[str, int]:
-    """Return for each job how many of its pods have a node."""
+    """Return for each job how many of its pods have a node; pods that are leaving make room already."""
     counts: dict[str, int] = {}
     for pod in objects(kinds.PODS, "paceline.dev/job"):
-        if pod["spec"].get("nodeName"):
+        if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp"):
             name = pod["metadata"]["labels"]["paceline.dev/job"]
             counts[name] = counts.get(name, 0) + 1
     return counts
