@@ -74,8 +74,6 @@ def link_station(host: str) -> str:
 
 def subjects(case: Case, station: str) -> tuple[ReplicaId | str, ...]:
     """Return the replicas that use a station, and for a link also its host; the trainers for other bounds."""
-    if station == MACHINE_STATION:
-        return tuple(each.replica for each in case.snapshot.replicas)
     for pool, users in usages.pools(case).items():
         if station == f"{_CPU}{pool.name}":
             return tuple(each.replica for each in users)

@@ -139,9 +139,9 @@ def obstacles(situation: Situation) -> Iterator[Cause]:
     waiting = {row.replica: row.attempt for row in situation.replicas if not row.phase.is_final}
     by_kind: dict[ObstacleKind, list[Obstacle]] = collections.defaultdict(list)
     # A queue that holds the job back says more than its pods, which say that nothing places them.
-    told = (ObstacleKind.GATED, ObstacleKind.UNSCHEDULABLE) if situation.queue_wait is not None else ()
+    explained = (ObstacleKind.GATED, ObstacleKind.UNSCHEDULABLE) if situation.queue_wait is not None else ()
     for each in situation.obstacles:
-        if each.kind in told:
+        if each.kind in explained:
             continue
         if each.replica is None or waiting.get(each.replica) == each.attempt:
             by_kind[each.kind].append(each)

@@ -152,3 +152,17 @@ def test_what_the_model_says_that_binds_the_rules_say_too() -> None:
     assert why.outlook.binds == "link of a"
     assert not why.summary.startswith("nothing is wrong")
     assert {"ps-0", "ps-1"} <= {subject for cause in why.causes for subject in cause.subjects}
+
+
+def test_cores_of_the_machine_that_replicas_share_may_be_what_trainers_wait_for() -> None:
+    """A server without a limit shares the machine. That hosts are emulated sets no other limit."""
+    hosts, facts = {"hosts": (Host(name="a"),)}, (("cores", "2"),)
+    rests = {"cpu_cores": 0.05, "cpu_limit_cores": 1.0}
+    resting = {"worker-0": rests, "worker-1": rests}
+    shared = {"ps-0": {"cpu_cores": 1.8}, **resting}
+    (cause,) = found(at_limit, cases.recording(shared, facts=facts, spec=hosts))
+    assert cause.what == "The CPU of this machine is used to 95%, and trainers wait for it."
+    assert cause.subjects == ("ps-0",)
+    # All have cores of their own, so no trainer waits for the machine itself.
+    apart = {"ps-0": {"cpu_cores": 1.8, "cpu_limit_cores": 4.0}, **resting}
+    assert not found(at_limit, cases.recording(apart, facts=facts, spec=hosts))

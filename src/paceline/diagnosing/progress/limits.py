@@ -76,12 +76,13 @@ def at_limit(case: Case) -> Iterator[Hit]:
 
 def _binding(case: Case) -> Iterator[Hit]:
     """Yield the bottleneck of the network of queues, if it is nearly fully used and trainers wait for it."""
-    outlook = scalings.outlook(case)
-    if outlook is None:
+    outlook, network = scalings.outlook(case), outlooks.network(case)
+    if outlook is None or network is None:
         return
     binds, use = outlook.uses[0]
-    explained = (outlooks.OWN, outlooks.MACHINE_STATION)
-    if use < case.value(BINDS) or binds in explained or not _trainers_wait(case):
+    # No trainer waits for the machine if each replica has cores of its own; it only bounds other sizes.
+    is_no_wait = binds == outlooks.MACHINE_STATION and binds not in network.stations
+    if use < case.value(BINDS) or binds == outlooks.OWN or is_no_wait or not _trainers_wait(case):
         return
     subjects = [str(each) for each in outlooks.subjects(case, binds)]
     yield Hit(

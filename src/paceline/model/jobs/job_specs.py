@@ -213,6 +213,11 @@ class SchedulingSpec:
     queue: str | None = None
     priority_class: str | None = None
 
+    @property
+    def is_gang(self) -> bool:
+        """Whether the scheduler of the cluster places all pods of the job at once, and no queue does."""
+        return self.queue is None and self.fit is FitPolicy.GANG
+
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Security:

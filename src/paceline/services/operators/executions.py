@@ -14,7 +14,7 @@ from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.queues import QueueSystem, system_of
 from paceline.errors import EngineError
-from paceline.model.jobs.job_specs import CleanUp, FitPolicy, JobSpec
+from paceline.model.jobs.job_specs import CleanUp, JobSpec
 from paceline.model.jobs.statuses import ExitKind, ExitReason, ReplicaPhase
 from paceline.model.roles import ReplicaId
 from paceline.rendering import (
@@ -130,7 +130,7 @@ class Executor:
             raise
         if spec.scheduling.queue is not None:
             await self._enter(resource, spec, spec.scheduling.queue)
-        elif spec.scheduling.fit is FitPolicy.GANG:
+        elif spec.scheduling.is_gang:
             await self._form_gang(resource, spec)
         self._provided[uid] = spec
         return None
@@ -180,7 +180,7 @@ class Executor:
     def _queued(self, pod: labels.Object, resource: Object, record: JobRecord) -> labels.Object:
         """Return a pod with the fields that the system of its job's queue, or the scheduler, needs."""
         spec = record.state.spec
-        if spec.scheduling.queue is None and spec.scheduling.fit is FitPolicy.GANG:
+        if spec.scheduling.is_gang:
             return gangs.grouped(pod, spec)
         match self._systems.get(resource["metadata"]["uid"]):
             case QueueSystem.KUEUE:

@@ -232,13 +232,16 @@ class Operator:
         """Return the pods that are left of a job that is being deleted, or is gone."""
         if resource is not None:
             return list(self.pods_of(resource["metadata"]["uid"]))
-        present = {each["metadata"]["uid"] for each in self._jobs}
         return [
             pod
-            for uid in self._pods_of.keys() - present
+            for uid in self._pods_of.keys() - self._present()
             for key, pod in self._pods_of[uid].items()
             if (key[0], pod["metadata"]["labels"][labels.JOB]) == job
         ]
+
+    def _present(self) -> set[str]:
+        """Return the UIDs of all jobs."""
+        return {resource["metadata"]["uid"] for resource in self._jobs}
 
     def _forget_gone_pods(self, uid: str, seen: Mapping[Key, Object]) -> None:
         left = {key: pod for key, pod in self._gone_pods_of.pop(uid, {}).items() if seen.get(key) is not pod}
@@ -246,7 +249,7 @@ class Operator:
             self._gone_pods_of[uid] = left
 
     def _forget_all_but_the_present(self) -> None:
-        present = {resource["metadata"]["uid"] for resource in self._jobs}
+        present = self._present()
         self._reconciler.keep_only(present)
         self._room_requests.keep_only(present)
         for uid in [uid for uid, pods in self._pods_of.items() if not pods and uid not in present]:
