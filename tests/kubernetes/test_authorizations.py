@@ -17,6 +17,7 @@ import pytest
 import yaml
 from support import cluster_sites, clusters, rights, site_routes
 from support.cluster_sites import MAY
+from support.clusters import apply
 from support.memory_clusters import MemoryCluster
 from support.real_clusters import NAMESPACE, PACELINE, kubectl, until
 from support.rights import Right
@@ -44,10 +45,6 @@ spec:
     worker: {replicas: 1, max_replicas: 2}
 """
 QUEUED = JOB.replace("name: clicks", "name: queued") + "  scheduling: {queue: night}\n"
-
-
-def apply(objects: list[dict[str, Any]]) -> None:
-    kubectl("apply", "-f", "-", given=yaml.safe_dump_all(objects))
 
 
 def account(role: str) -> list[dict[str, Any]]:

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 from support.operator_scenes import job
-from support.queued_jobs import JOB_PODS, apply, bound, delete, why
+from support.queued_jobs import JOB_PODS, bound, priority_class, queue_rights, until_each_ran, why
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
     get,
     kubectl,
     objects,
-    remove,
     status,
     submit,
     until,
@@ -26,17 +23,7 @@ from support.real_clusters import (
 from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.job_specs import FitPolicy, SchedulingSpec
 
-RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 LOW, HIGH = "gang-low", "gang-high"
-CLASSES: list[dict[str, Any]] = [
-    {
-        "apiVersion": "scheduling.k8s.io/v1",
-        "kind": "PriorityClass",
-        "metadata": {"name": name},
-        "value": value,
-    }
-    for name, value in ((LOW, 10), (HIGH, 1000))
-]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -44,11 +31,8 @@ def gangs(upstream: None) -> Iterator[None]:
     served = kubectl("api-resources", "--api-group=scheduling.k8s.io", "--output=name")
     if "podgroups.scheduling.k8s.io" not in served:
         pytest.skip("the scheduler of this cluster knows no gangs (make e2e-queues)")
-    kubectl("apply", "-f", str(RIGHTS))
-    apply(CLASSES)
-    yield
-    delete(CLASSES)
-    kubectl("delete", "-f", str(RIGHTS))
+    with queue_rights(priority_class(LOW, 10), priority_class(HIGH, 1000)):
+        yield
 
 
 def cores_of_a_node() -> float:
@@ -88,18 +72,11 @@ def test_of_many_gangs_each_runs_whole_and_none_in_part(operator: OperatorProces
     names = [f"gang-{number:02}" for number in range(4 * rooms)]
     for name in names:
         submit_gang(name)
-    ran: set[str] = set()
 
-    def look() -> bool:
-        counts = bound()
+    def check(counts: dict[str, int]) -> None:
         assert all(is_scheduled(name) or get(kinds.GANGS, name) is None for name in counts), counts
-        running = {name for name, count in counts.items() if count == JOB_PODS}
-        ran.update(running)
-        for name in running:
-            remove(kinds.TRAINING_JOBS, name)
-        return ran == set(names)
 
-    until(look, lambda: sorted(set(names) - ran), seconds=900.0)
+    until_each_ran(names, check)
 
 
 def causes(name: str) -> list[str]:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clusters import apply
 from support.queued_jobs import (
     JOB_CORES,
     JOB_PODS,
-    apply,
-    bound,
     complete,
     delete,
     in_queue,
+    priority_class,
+    queue_rights,
     set_phase,
+    submit_a_hundred,
     submit_to,
+    until_each_ran,
     until_it_waits,
     why,
 )
@@ -30,7 +32,6 @@ from support.real_clusters import (
     objects,
     pod_names,
     pods,
-    remove,
     status,
     until,
     until_phase,
@@ -40,9 +41,7 @@ from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.placements import PodPlacement, Toleration
 from paceline.rendering import kueue
 
-RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 API = "kueue.x-k8s.io/v1beta2"
-CLUSTER_QUEUES = kinds.LOCAL_QUEUES._replace(name="ClusterQueue", plural="clusterqueues", is_namespaced=False)
 LOW, HIGH = "low", "high"
 
 
@@ -51,21 +50,9 @@ def of_administrators(upstream: None) -> Iterator[None]:
     """What the administrator of a cluster makes once: rights, a flavor, priorities."""
     if kubectl("get", "namespace", "kueue-system", "--ignore-not-found") == "":
         pytest.skip("Kueue is not on this cluster (make e2e-queues)")
-    kubectl("apply", "-f", str(RIGHTS))
-    made: list[dict[str, Any]] = [
-        {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "any"}},
-        *(
-            {
-                "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name},
-                "value": value,
-            }
-            for name, value in ((LOW, 10), (HIGH, 1000))
-        ),
-    ]  # fmt: skip
-    apply(made)
-    yield
-    delete(made)
-    kubectl("delete", "-f", str(RIGHTS))
+    flavor = {"apiVersion": API, "kind": "ResourceFlavor", "metadata": {"name": "any"}}
+    with queue_rights(flavor, priority_class(LOW, 10), priority_class(HIGH, 1000)):
+        yield
 
 
 def queue(name: str, cores: int, **more: Any) -> list[dict[str, Any]]:
@@ -153,26 +140,13 @@ def test_a_job_that_is_larger_than_its_queue_is_told_so(queues: None, operator: 
 @with_queues(queue("night", 10 * JOB_CORES + 1))
 def test_of_a_hundred_gangs_each_runs_whole_and_none_in_part(queues: None, operator: OperatorProcess) -> None:
     """The quota has room for ten, and for one replica of an eleventh; the operator ends in the middle."""
-    names = [f"gang-{number:03}" for number in range(100)]
-    for name in names:
-        submit_to("night", name)
-        if name == names[50]:
-            operator.kill()
-            operator.start()
-    ran: set[str] = set()
 
-    def look() -> bool:
-        counts = bound()
+    def check(counts: dict[str, int]) -> None:
         admitted = {each["metadata"]["name"]: is_admitted(each) for each in objects(kinds.WORKLOADS)}
         assert all(admitted.get(name, True) for name in counts), (counts, admitted)
         assert sum(counts.values()) <= 10 * JOB_CORES + 1
-        running = {name for name, count in counts.items() if count == JOB_PODS}
-        ran.update(running)
-        for name in running:
-            remove(kinds.TRAINING_JOBS, name)
-        return ran == set(names)
 
-    until(look, lambda: sorted(set(names) - ran), seconds=900.0)
+    until_each_ran(submit_a_hundred("night", operator), check)
 
 
 @with_queues(queue("night", 2 * JOB_CORES))

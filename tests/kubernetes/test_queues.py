@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from support.operator_scenes import job
+from support.queued_jobs import queue_rights
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
@@ -22,7 +22,6 @@ from support.real_clusters import (
 from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.job_specs import SchedulingSpec
 
-RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 QUEUES = """
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -44,9 +43,8 @@ NIGHT = "apiVersion: scheduling.volcano.sh/v1beta1\nkind: Queue\nmetadata: {name
 def volcano(upstream: None) -> Iterator[None]:
     kubectl("create", "-f", "-", given=QUEUES)
     kubectl("wait", "--for=condition=Established", "crd/queues.scheduling.volcano.sh", "--timeout=30s")
-    kubectl("apply", "-f", str(RIGHTS))
-    yield
-    kubectl("delete", "-f", str(RIGHTS))
+    with queue_rights():
+        yield
     kubectl("delete", "crd", "queues.scheduling.volcano.sh")
 
 

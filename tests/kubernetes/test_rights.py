@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 import yaml
+from support.clusters import apply
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
@@ -167,10 +168,6 @@ def scenario(operator: OperatorProcess, name: str, lease_in: str = "paceline") -
     yield Step(begin_again, lambda: get(kinds.PODS, attempts[4]))
     # Each event is told once, so one that was refused for want of a right is not told later.
     yield Step(lambda: None, lambda: is_told(name))
-
-
-def apply(manifests: list[dict[str, Any]]) -> None:
-    kubectl("apply", "-f", "-", given=yaml.safe_dump_all(manifests))
 
 
 @pytest.fixture

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from support.clusters import apply
 from support.queued_jobs import (
     JOB_CORES,
     JOB_PODS,
-    apply,
     bound,
     complete,
     delete,
     in_queue,
+    queue_rights,
+    submit_a_hundred,
     submit_to,
+    until_each_ran,
     until_it_waits,
 )
 from support.real_clusters import (
@@ -23,7 +25,7 @@ from support.real_clusters import (
     OperatorProcess,
     found,
     kubectl,
-    remove,
+    objects,
     status,
     until,
     until_phase,
@@ -31,7 +33,6 @@ from support.real_clusters import (
 
 from paceline.engines.kubernetes import kinds
 
-RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 QUEUE = f"{NAMESPACE}-night"
 
 
@@ -39,9 +40,8 @@ QUEUE = f"{NAMESPACE}-night"
 def volcano(upstream: None) -> Iterator[None]:
     if kubectl("get", "namespace", "volcano-system", "--ignore-not-found") == "":
         pytest.skip("Volcano is not on this cluster (make e2e-queues)")
-    kubectl("apply", "-f", str(RIGHTS))
-    yield
-    kubectl("delete", "-f", str(RIGHTS))
+    with queue_rights():
+        yield
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def queue(request: pytest.FixtureRequest) -> Iterator[str]:
     until(lambda: found("queue.scheduling.volcano.sh", QUEUE).get("status", {}).get("state") == "Open", str)
     yield QUEUE
     kubectl("delete", "trainingjobs", "--all", "-n", NAMESPACE, "--wait=false")
-    until(lambda: bound() == {}, bound)
+    until(lambda: objects(kinds.PODS, "paceline.dev/job") == [], lambda: "its pods stay")
     delete(made)
 
 
@@ -86,24 +86,11 @@ def test_a_job_that_waits_says_why_and_where_it_stands(queue: str, operator: Ope
 @of_cores(10 * JOB_CORES + 1)
 def test_of_a_hundred_gangs_each_runs_whole_and_none_in_part(queue: str, operator: OperatorProcess) -> None:
     """The queue has room for ten, and for one replica of an eleventh; the operator ends in the middle."""
-    names = [f"gang-{number:03}" for number in range(100)]
-    for name in names:
-        submit_to(queue, name)
-        if name == names[50]:
-            operator.kill()
-            operator.start()
-    ran: set[str] = set()
 
-    def look() -> bool:
-        counts = bound()
-        assert sum(counts.values()) <= 10 * JOB_CORES + 1
-        running = {name for name, count in counts.items() if count == JOB_PODS}
-        ran.update(running)
-        for name in running:
-            remove(kinds.TRAINING_JOBS, name)
-        return ran == set(names)
+    def check(counts: dict[str, int]) -> None:
+        assert sum(counts.values()) <= 10 * JOB_CORES + 1, counts
 
-    until(look, lambda: sorted(set(names) - ran), seconds=900.0)
+    until_each_ran(submit_a_hundred(queue, operator), check)
 
 
 @of_cores(JOB_CORES + 2)

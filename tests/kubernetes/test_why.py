@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import subprocess
 from typing import Any
 
+from support import queued_jobs
 from support.real_clusters import (
     NAMESPACE,
-    PACELINE,
     OperatorProcess,
     found,
     kubectl,
@@ -39,10 +37,7 @@ def job(cores: float = 1.0, **more: Any) -> JobSpec:
 
 
 def why() -> dict[str, Any]:
-    command = [*PACELINE, "why", "clicks", "--engine", "kubernetes", "-n", NAMESPACE]
-    done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return dict(json.loads(done.stdout))
+    return queued_jobs.why("clicks")
 
 
 def cause() -> dict[str, Any]:

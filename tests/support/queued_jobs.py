@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
+
+import yaml
 
 from paceline.engines.kubernetes import kinds
 from paceline.model.jobs.job_specs import SchedulingSpec
+from support.clusters import apply, as_list
 from support.operator_scenes import job
-from support.real_clusters import NAMESPACE, PACELINE, kubectl, objects, pods, submit, until
+from support.real_clusters import (
+    NAMESPACE,
+    PACELINE,
+    OperatorProcess,
+    kubectl,
+    objects,
+    pods,
+    remove,
+    submit,
+    until,
+)
 
 #: The pods of a job and its cores: a server and two workers of a core each.
 JOB_PODS = JOB_CORES = 3
 
 
-def apply(made: list[dict[str, Any]]) -> None:
-    """Make objects, or change them."""
-    kubectl("apply", "-f", "-", given=_listed(made))
+#: The rights in queues that an administrator gives to the operator and to users.
+RIGHTS = Path(__file__).parents[2] / "deploy" / "kustomize" / "queues.yaml"
 
 
-def delete(made: list[dict[str, Any]]) -> None:
+@contextlib.contextmanager
+def queue_rights(*more: dict[str, Any]) -> Iterator[None]:
+    """Give what is shipped for queues, and more objects that an administrator makes once."""
+    shipped = [*yaml.safe_load_all(RIGHTS.read_text()), *more]
+    apply(shipped)
+    yield
+    delete(shipped)
+
+
+def delete(objects_there: Sequence[dict[str, Any]]) -> None:
     """Delete objects that are there, and return when they are gone."""
-    kubectl("delete", "--ignore-not-found", "-f", "-", given=_listed(made))
+    kubectl("delete", "--ignore-not-found", "-f", "-", given=as_list(objects_there))
 
 
-def _listed(made: list[dict[str, Any]]) -> str:
-    return json.dumps({"apiVersion": "v1", "kind": "List", "items": made})
+def priority_class(name: str, value: int) -> dict[str, Any]:
+    """Return a PriorityClass."""
+    api = "scheduling.k8s.io/v1"
+    return {"apiVersion": api, "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
 
 
 def submit_to(queue: str, name: str, priority: str | None = None, **more: Any) -> None:
@@ -56,14 +82,51 @@ def until_it_waits(name: str, word: str) -> dict[str, Any]:
     return cause
 
 
+def submit_a_hundred(queue: str, operator: OperatorProcess) -> list[str]:
+    """Submit a hundred jobs to a queue; the operator is killed in the middle. Returns their names."""
+    names = [f"gang-{number:03}" for number in range(100)]
+    for name in names:
+        submit_to(queue, name)
+        if name == names[50]:
+            operator.kill()
+            operator.start()
+    return names
+
+
+def until_each_ran(names: Sequence[str], check: Callable[[dict[str, int]], None]) -> None:
+    """Wait until each job has had all of its pods on nodes at once; it is removed then.
+
+    Args:
+        names: of the jobs.
+        check: what must hold of the bound pods of each job, at each look.
+    """
+    ran: set[str] = set()
+
+    def look() -> bool:
+        counts = bound()
+        check(counts)
+        running = {name for name, count in counts.items() if count == JOB_PODS}
+        ran.update(running)
+        for name in running:
+            remove(kinds.TRAINING_JOBS, name)
+        return ran == set(names)
+
+    until(look, lambda: sorted(set(names) - ran), seconds=900.0)
+
+
 def bound() -> dict[str, int]:
-    """Return for each job how many of its pods have a node; pods that are leaving make room already."""
+    """Return for each job that is there how many of its pods have a node.
+
+    What leaves makes room already: a queue gives the room of a deleted job away before its pods are marked.
+    """
     counts: dict[str, int] = {}
     for pod in objects(kinds.PODS, "paceline.dev/job"):
         if pod["spec"].get("nodeName") and not pod["metadata"].get("deletionTimestamp"):
             name = pod["metadata"]["labels"]["paceline.dev/job"]
             counts[name] = counts.get(name, 0) + 1
-    return counts
+    # The jobs are asked for after their pods, so that none whose pods are counted has been deleted before.
+    jobs = {each["metadata"]["name"] for each in objects(kinds.TRAINING_JOBS)}
+    return {name: count for name, count in counts.items() if name in jobs}
 
 
 def complete(name: str) -> None:
