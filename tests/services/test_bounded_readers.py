@@ -42,6 +42,15 @@ def test_a_text_that_takes_too_much_is_given_up(reader: Reader, text: str) -> No
     assert reader.read("next") == "NEXT"
 
 
+@pytest.mark.parametrize(("text", "code"), [("killed", "-9"), ("a fault of ours", "1")])
+def test_a_process_that_ends_for_another_reason_is_said_to_have_ended(
+    reader: Reader, text: str, code: str
+) -> None:
+    with pytest.raises(InvalidInput, match=f"has ended with exit code {code}"):
+        reader.read(text)
+    assert reader.read("next") == "NEXT"
+
+
 def test_what_is_wrong_with_a_text_is_said_by_the_same_process(reader: Reader) -> None:
     assert reader.read("first") == "FIRST"
     process = reader._process

@@ -29,8 +29,13 @@ MOST_WAITS = 20.0
 #: How long a process may take to start, and how often its CPU time is looked at.
 START_SECONDS, LOOK_SECONDS = 600.0, 0.1
 MEMORY_BYTES = 512 << 20
+#: The exit code of a process whose reader came to the limit of memory or of depth.
+_TOO_LARGE = 70
 #: The API server accepts JSON nested 10 000 levels deep, and one deep resource must not block the others.
 MOST_LEVELS = 50_000
+
+_TOO_MUCH = "it is larger, or deeper, than any job: look at what it repeats"
+_ENDED = "the log of this process may say why; if the text is a job like others, please report this"
 
 Given = TypeVar("Given")
 Found = TypeVar("Found")
@@ -69,7 +74,8 @@ class BoundedReader(Generic[Given, Found]):
             InvalidInput: the reader rejects the text, or exceeds its time or memory.
         """
         with self._turn:
-            why = f"it cannot be read in {self._seconds:g} s"
+            too_large = f"to read it takes more than {self._memory_bytes >> 20} MiB"
+            why, hint = f"it cannot be read in {self._seconds:g} s", _TOO_MUCH
             try:
                 line = self._line if self._process is not None and self._process.is_alive() else None
                 line = line or self._started()
@@ -79,10 +85,16 @@ class BoundedReader(Generic[Given, Found]):
                     if is_found:
                         return found  # type: ignore[no-any-return]
                     raise found
-            except (EOFError, OSError, MemoryError, RecursionError, psutil.NoSuchProcess):
-                why = f"to read it takes more than {self._memory_bytes >> 20} MiB"
+            except (MemoryError, RecursionError):
+                why = too_large
+            except (EOFError, OSError, psutil.NoSuchProcess):
+                code = self._exit_code()
+                if code == _TOO_LARGE:
+                    why = too_large
+                else:
+                    why, hint = f"the process that read it has ended with exit code {code}", _ENDED
             self._end()
-        raise InvalidInput(why, "it is larger, or deeper, than any job: look at what it repeats")
+        raise InvalidInput(why, hint)
 
     def _started(self) -> Connection:
         self._end()
@@ -111,6 +123,13 @@ class BoundedReader(Generic[Given, Found]):
             if _cpu_seconds(process) >= last_cpu_seconds or time.monotonic() >= last:
                 return False
         return True
+
+    def _exit_code(self) -> int | None:
+        """Return the exit code of a process that is about to end; it is negative for a signal."""
+        if self._process is None:
+            return None
+        self._process.join(START_SECONDS)
+        return self._process.exitcode
 
     def _end(self) -> None:
         if self._process is not None:
@@ -150,4 +169,6 @@ def _serve(line: Connection, read: Callable[[Any], Any], memory_bytes: int) -> N
                 answer = True, read(given)
             except InvalidInput as error:
                 answer = False, error
+            except (MemoryError, RecursionError):
+                sys.exit(_TOO_LARGE)
             line.send(answer)

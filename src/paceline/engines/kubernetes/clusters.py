@@ -7,7 +7,8 @@ API's format, so code that uses them works with both.
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
@@ -62,6 +63,16 @@ class ClusterError(EngineError):
     def is_refusal(self) -> bool:
         """Whether the object is invalid, so that trying again is useless."""
         return self.code in (400, 413, 422)
+
+
+@contextlib.contextmanager
+def missing_is_fine() -> Iterator[None]:
+    """Go on after the block if the cluster says that there is no such object, or no such kind."""
+    try:
+        yield
+    except ClusterError as error:
+        if not error.is_missing:
+            raise
 
 
 class Listing(NamedTuple):

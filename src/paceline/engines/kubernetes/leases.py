@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from paceline.engines.kubernetes import kinds, times
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object, missing_is_fine
 
 #: The lease of the one operator that acts.
 OPERATOR = "paceline-operator"
@@ -129,12 +129,9 @@ class Lease:
             await self._cluster.replace(kinds.LEASES, made)
 
     async def _read(self) -> Object | None:
-        try:
+        with missing_is_fine():
             return await self._cluster.get(kinds.LEASES, self._name, self._namespace)
-        except ClusterError as error:
-            if error.is_missing:
-                return None
-            raise
+        return None
 
     def _made(self, before: Object | None) -> Object:
         """Return the lease with this process as holder; it may replace ``before`` only in that version."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError
+from paceline.engines.kubernetes.clusters import Cluster, missing_is_fine
 
 
 class QueueSystem(enum.StrEnum):
@@ -31,11 +31,7 @@ async def system_of(cluster: Cluster, queue: str, namespace: str) -> QueueSystem
         ClusterError: a queue cannot be read.
     """
     for kind, system in _QUEUES:
-        try:
+        with missing_is_fine():
             await cluster.get(kind, queue, namespace if kind.is_namespaced else None)
-        except ClusterError as error:
-            if not error.is_missing:
-                raise
-        else:
             return system
     return None

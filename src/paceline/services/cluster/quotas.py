@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.clusters import Cluster, Object, missing_is_fine
 from paceline.model import quantities
 from paceline.model.jobs.quotas import QuotaUnit, QuotaUse, QuotaUses, Use
 from paceline.services.cluster import job_states
@@ -31,11 +31,8 @@ async def look(cluster: Cluster, namespace: str) -> QuotaUses:
 async def _local_queues(cluster: Cluster, namespace: str) -> list[Object]:
     """Return the local queues of Kueue; none if Kueue is not installed."""
     for kind in (kinds.LOCAL_QUEUES, kinds.OLD_LOCAL_QUEUES):
-        try:
+        with missing_is_fine():
             return (await cluster.list(kind, namespace=namespace)).objects
-        except ClusterError as error:
-            if not error.is_missing:
-                raise
     return []
 
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from paceline.control import allowances, commands, events
 from paceline.control.reconciliations import PodState, Stage
 from paceline.engines.kubernetes import kinds, pod_states
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object, missing_is_fine
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.engines.kubernetes.queues import QueueSystem, system_of
 from paceline.errors import EngineError
@@ -246,11 +246,8 @@ class Executor:
     ) -> None:
         namespace, job = key_of(resource)
         name = labels.pod_name(job, replica, attempt)
-        try:
+        with missing_is_fine():
             await self._cluster.delete(kinds.PODS, name, namespace, grace_seconds=grace_seconds)
-        except ClusterError as error:
-            if not error.is_missing:
-                raise
 
     async def resize(self, resource: Object, record: JobRecord, found: Sequence[Object]) -> Mapping[str, str]:
         """Resize running pods to the current allowances of their replicas.

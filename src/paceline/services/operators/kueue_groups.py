@@ -11,7 +11,7 @@ import collections
 from collections.abc import Iterable
 
 from paceline.engines.kubernetes import kinds
-from paceline.engines.kubernetes.clusters import Cluster, ClusterError, Object
+from paceline.engines.kubernetes.clusters import Cluster, Object, missing_is_fine
 from paceline.rendering import kueue
 
 #: By this finalizer Kueue keeps a pod of a group.
@@ -42,20 +42,13 @@ async def end(cluster: Cluster, pods: Iterable[Object]) -> None:
 
 async def _delete_workload(cluster: Cluster, name: str, namespace: str) -> None:
     for kind in (kinds.WORKLOADS, kinds.OLD_WORKLOADS):
-        try:
+        with missing_is_fine():
             await cluster.delete(kind, name, namespace)
-        except ClusterError as error:
-            if not error.is_missing:
-                raise
-        else:
             return
 
 
 async def _mark(cluster: Cluster, pod: Object) -> None:
     metadata = pod["metadata"]
     changes = {"metadata": {"annotations": {kueue.RETRIABLE: "false"}}}
-    try:
+    with missing_is_fine():
         await cluster.patch(kinds.PODS, metadata["name"], metadata["namespace"], changes)
-    except ClusterError as error:
-        if not error.is_missing:
-            raise
