@@ -33,7 +33,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-queues cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-versions e2e-queues cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -66,11 +66,18 @@ test-fast: $(READY) ## only the tests that run in seconds
 soak: $(READY) ## test-fast ten times and test once, two runs at once; goes on where it was cut off (hours)
 	$(BIN)/python tests/soak.py
 
-nightly: $(READY) ## test with all examples, seeds, widths and kill loops, and the coverage of src/; as soak goes on (hours)
+nightly: $(READY) ## test with all examples, seeds, widths and kill loops, coverage; each Kubernetes, queues (hours)
 	$(BIN)/python tests/nightly.py
 
 e2e: $(READY) ## tests on a Kubernetes cluster: that of KUBECONFIG, one by kind, or ../shared/ground
 	tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes --durations=8
+
+# The versions of Kubernetes that Paceline supports, as ../shared/ground builds them.
+KUBE_VERSIONS := 1.34.4 1.35.4 1.36.3 1.37.2
+e2e-versions: $(KUBE_VERSIONS:%=e2e-%) ## e2e on each supported version of Kubernetes; builds them on ../shared/ground
+
+e2e-%: $(READY)
+	KUBE_VERSION=$* tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes
 
 e2e-queues: $(READY) ## tests with real queues (Kueue, Volcano, the gangs of the scheduler) on ../shared/ground; builds them
 	WITH="kueue volcano" PART=cp tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes \

@@ -1,8 +1,9 @@
 """Run all tests with ``--nightly``, folder by folder, and say which lines of ``src/`` they reach.
 
-The commands are those of ``make test``. Each folder is noted in ``.nightly`` when it has passed. So a night
-that is cut off, or in which a test failed, goes on where it stopped, as long as the commit is the same. What
-pytest says is there as well.
+The commands are those of ``make test``; then those of ``make e2e-versions`` and ``make e2e-queues``, as they
+are, if there can be a cluster. Each run is noted in ``.nightly`` when it has passed. So a night that is cut
+off, or in which a test failed, goes on where it stopped, as long as the commit is the same. What pytest says
+is there as well.
 
 Exit codes: 0 no test failed, 1 some did.
 """
@@ -31,6 +32,19 @@ def runs() -> list[Run]:
     ]
 
 
+def cluster_runs() -> list[Run]:
+    """Return the runs on each supported Kubernetes, and with queues; none if there can be no cluster."""
+    with_cluster = ROOT / "tests" / "kubernetes" / "with-cluster"
+    if subprocess.run([with_cluster], check=False).returncode:
+        print("nightly: SKIPPED: all tests on clusters, see above why", flush=True)
+        return []
+    return [
+        Run(f"{target}-{number}", ("env", *command), FOLDER)
+        for target in ("e2e-versions", "e2e-queues")
+        for number, command in enumerate(commands(target), 1)
+    ]
+
+
 def _covered(command: tuple[str, ...]) -> tuple[str, ...]:
     """Return a command of pytest with all examples, which notes what it reaches."""
     after = command[command.index("pytest") + 1 :]
@@ -46,7 +60,7 @@ def main() -> int:
     notes = Notes(FOLDER)
     if notes.is_new:
         _coverage("erase")
-    left = [run for run in runs() if notes.failed.get(run.name) != []]
+    left = [run for run in (*runs(), *cluster_runs()) if notes.failed.get(run.name) != []]
     print(f"nightly: {len(left)} runs; what they say is in {FOLDER}", flush=True)
     for run in left:
         failed = run.failures()

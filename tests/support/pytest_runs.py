@@ -64,7 +64,7 @@ class Notes:
 
 
 def commands(target: str) -> list[tuple[str, ...]]:
-    """Return the commands of pytest by which make makes a target."""
+    """Return the commands of pytest by which make makes a target; assignments of variables come first."""
     shown = subprocess.run(
         ["make", "--dry-run", "--no-print-directory", target],
         cwd=ROOT,
@@ -72,7 +72,8 @@ def commands(target: str) -> list[tuple[str, ...]]:
         capture_output=True,
         text=True,
     )
-    return [tuple(shlex.split(line)) for line in shown.stdout.splitlines() if "-m pytest" in line]
+    lines = shown.stdout.replace("\\\n", " ").splitlines()
+    return [tuple(shlex.split(line)) for line in lines if "-m pytest" in line]
 
 
 def _commit() -> str:

@@ -79,7 +79,7 @@ async def run(
     lease = Lease(cluster, leases.OPERATOR, where, identity=identity, clock=time.time)
     reader = BoundedReader(reconcilers.wanted)
     read = functools.partial(_read, reader)
-    if agent.files is not None and not await _has_image_volumes(cluster):
+    if agent.files is not None and not await _mounts_images(cluster):
         agent = dataclasses.replace(agent, files=None)
     operator = Operator(cluster, agent=agent, clock=time.time, namespaces=namespaces, read=read)
     rounds = None
@@ -116,16 +116,22 @@ async def run(
         await cluster.close()
 
 
-async def _has_image_volumes(cluster: RealCluster) -> bool:
-    """Return whether the cluster has image volumes; if it does not answer, it is taken to have none."""
+async def _mounts_images(cluster: RealCluster) -> bool:
+    """Return whether pods of the cluster can mount images; if it does not answer, they cannot."""
     try:
         found = await versions.of(cluster)
     except ClusterError as error:
         log.warning("init containers copy the agent, for the version of the cluster is unknown: %s", error)
         return False
-    if not found.has_image_volumes:
+    if not found.is_supported:
+        supported = versions.supported_text()
+        log.warning(
+            "Kubernetes %s: this Paceline is tested on %s, and not on this one", found.text, supported
+        )
+    has_image_volumes = found.has(versions.IMAGE_VOLUMES)
+    if not has_image_volumes:
         log.info("init containers copy the agent, for Kubernetes %s has no image volumes", found.text)
-    return found.has_image_volumes
+    return has_image_volumes
 
 
 def _read(reader: BoundedReader[Object, JobSpec | str], resource: Object) -> JobSpec | str:

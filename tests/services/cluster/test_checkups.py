@@ -42,7 +42,7 @@ class World:
 
     def __init__(self) -> None:
         self.cluster = MemoryCluster(time.time)
-        self.cluster.pages["/version"] = json.dumps({"gitVersion": "v1.31.0"}).encode()
+        self.cluster.pages["/version"] = json.dumps({"gitVersion": "v1.37.2"}).encode()
         groups = [{"name": name} for name in ("apps", "kueue.x-k8s.io", "cilium.io")]
         self.cluster.pages["/apis"] = json.dumps({"groups": groups}).encode()
         self.create(kinds.DEFINITIONS, custom_resources.definition())
@@ -76,7 +76,7 @@ def world() -> World:
 def test_all_is_as_it_should_be(world: World) -> None:
     found = world.checks()
     assert {each.state for each in found.values()} == {CheckState.OK}
-    assert found["API server"].detail == "Kubernetes v1.31.0"
+    assert found["API server"].detail == "Kubernetes v1.37.2"
     assert found["Operator"].detail == "operator-1 in paceline, seen 3 s ago"
     assert found["Nodes"].detail == "2 of 2 Ready, 8 cores"
     assert found["Exclusive cores"].detail == "given by the static CPU manager on n0, n1 (reserved: 0)"

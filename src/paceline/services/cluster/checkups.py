@@ -117,7 +117,11 @@ async def server(cluster: Cluster) -> Check:
     except ClusterError as error:
         advice = error.hint or "kubectl version asks the same; see that the kubeconfig is right"
         return Check(name="API server", state=CheckState.FAILED, detail=error.message, advice=advice)
-    return Check(name="API server", state=CheckState.OK, detail=f"Kubernetes {found.text}")
+    detail = f"Kubernetes {found.text}"
+    if not found.is_supported:
+        detail += f"; this Paceline is tested on {versions.supported_text()}, and not on this one"
+        return Check(name="API server", state=CheckState.MISSING, detail=detail)
+    return Check(name="API server", state=CheckState.OK, detail=detail)
 
 
 async def definition(cluster: Cluster) -> Check:
