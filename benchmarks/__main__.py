@@ -59,7 +59,7 @@ NAMES = (
     "serve-faults",
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
-ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang")
+ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang", "images")
 GROUPS = {"all": NAMES, "kubernetes": ON_KUBERNETES}
 
 
