@@ -125,6 +125,7 @@ def test_a_job_that_waits_says_why_and_where_it_stands(queues: None, operator: O
     assert fourth["what"] == "It waits in the queue night of Kueue, at place 2 of 2."
     assert [each["text"] for each in fourth["evidence"]][-1] == "let in are first, second"
     assert {each["status"]["phase"] for each in pods("third")} == {"Pending"}
+    assert status("third")["message"] == "3 pods wait for the queue night (paceline why says more)"
     kubectl("delete", "tj", "first", "-n", NAMESPACE)
     until_phase("third", "running")
     assert in_queue("third") is None

@@ -57,6 +57,20 @@ def test_a_pod_with_a_gate_is_held_back_and_not_without_a_node() -> None:
     assert found.message == "scheduling gates: kueue.x-k8s.io/admission, acme.dev/budget"
 
 
+def test_a_job_says_how_many_of_its_pods_have_no_node_and_what_they_wait_for() -> None:
+    gated = {"type": "PodScheduled", "status": "False", "reason": "SchedulingGated", "message": "blocked"}
+    held = pod(conditions=[gated])
+    held["spec"]["schedulingGates"] = [{"name": "acme.dev/budget"}]
+    more = "(paceline why says more)"
+    assert (
+        obstacles.without_node([held, held], None)
+        == f"2 pods wait for their scheduling gates: acme.dev/budget {more}"
+    )
+    assert obstacles.without_node([unscheduled()], None) == f"1 pod waits for a node {more}"
+    assert obstacles.without_node([held, unscheduled()], "night") == f"2 pods wait for the queue night {more}"
+    assert obstacles.without_node([pod(node="n0"), pod(phase="Running", node="n0")], "night") == ""
+
+
 def test_events_of_the_new_api_count_in_a_series() -> None:
     series = {"count": 5, "lastObservedTime": "2027-01-15T08:00:00.000000Z"}
     told = event("FailedScheduling", NO_NODE, lastTimestamp=None, series=series)

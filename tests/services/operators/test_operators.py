@@ -485,6 +485,24 @@ def test_a_job_of_a_queue_that_is_not_there_waits_and_says_so() -> None:
     run(test)
 
 
+def test_a_job_that_waits_in_its_queue_says_so_until_it_runs() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.cluster.create(
+                kinds.LOCAL_QUEUES, {"metadata": {"name": "night", "namespace": "default"}}
+            )
+            it.kubelet.is_full = True
+            await it.submit(queued())
+            message = "3 pods wait for the queue night (paceline why says more)"
+            await it.until(lambda: it.status().get("message") == message)
+            assert it.status()["phase"] == "starting"
+            it.kubelet.is_full = False
+            await it.until_phase("running")
+            assert it.status().get("message", "") == ""
+
+    run(test)
+
+
 @pytest.mark.parametrize("kind", [kinds.LOCAL_QUEUES, kinds.OLD_LOCAL_QUEUES], ids=lambda kind: kind.version)
 def test_pods_in_a_queue_of_kueue_are_one_group_with_later_attempts_too(kind: kinds.ResourceKind) -> None:
     async def test() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from paceline.engines.kubernetes import times
 from paceline.engines.kubernetes.clusters import Object
 from paceline.engines.kubernetes.pod_states import attempt_of
+from paceline.model import words
 from paceline.model.jobs.obstacles import Obstacle, ObstacleKind
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels
@@ -76,6 +77,32 @@ def read(
     # An event replaces the pod's own obstacle of the same key, because it also has a count.
     counted = {_key(obstacle) for obstacle in event_obstacles}
     return [obstacle for obstacle in pod_obstacles if _key(obstacle) not in counted] + event_obstacles
+
+
+def without_node(pods: Iterable[Object], queue: str | None) -> str:
+    """Return for users how many pods of a job have no node yet, and what they wait for; empty: none waits.
+
+    Args:
+        pods: the pods of the job.
+        queue: the queue that the job goes through, if any.
+    """
+    waiting = [
+        obstacle
+        for pod in pods
+        for obstacle in _of_pod(pod, {})
+        if obstacle.kind in (ObstacleKind.GATED, ObstacleKind.UNSCHEDULABLE)
+    ]
+    if not waiting:
+        return ""
+    if queue is not None:
+        awaited = f"for the queue {queue}"
+    elif waiting[0].kind is ObstacleKind.GATED:
+        awaited = f"for their {waiting[0].message}"
+    else:
+        awaited = "for a node"
+    count = len(waiting)
+    waits = f"{words.counted(count, 'pod')} {'waits' if count == 1 else 'wait'}"
+    return f"{waits} {awaited} (paceline why says more)"
 
 
 def _key(each: Obstacle) -> tuple[ObstacleKind, ReplicaId | None, int | None]:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from paceline.control import events, reconciliations, resizings, scalings, states
 from paceline.control.reconciliations import PodState, ReconcileProgress
 from paceline.diagnosing.failures import known, last_words
-from paceline.engines.kubernetes import kinds, pod_states, times
+from paceline.engines.kubernetes import kinds, obstacles, pod_states, times
 from paceline.engines.kubernetes.clusters import WORDS_BYTES, Cluster, ClusterError, Object
 from paceline.engines.kubernetes.mirrors import key_of
 from paceline.errors import InvalidInput, first_line
@@ -290,7 +290,10 @@ class Reconciler:
 
     async def _save(self, view: JobView, record: JobRecord, now: float) -> None:
         generation = view.resource["metadata"]["generation"]
-        note = view.note if record.state.phase in _NOT_YET else self._unscaled(view, record)
+        if record.state.phase in _NOT_YET:
+            note = view.note or obstacles.without_node(view.pods, record.state.spec.scheduling.queue)
+        else:
+            note = self._unscaled(view, record)
         _, before = self._written[view.resource["metadata"]["uid"]]
         status = records.status(
             record, before, generation=generation, now=now, message=note, notes=pod_states.notes(view.pods)
