@@ -119,18 +119,18 @@ async def run(
 async def _mounts_images(cluster: RealCluster) -> bool:
     """Return whether pods of the cluster can mount images; if it does not answer, they cannot."""
     try:
-        found = await versions.of(cluster)
+        version = await versions.of(cluster)
     except ClusterError as error:
         log.warning("init containers copy the agent, for the version of the cluster is unknown: %s", error)
         return False
-    if not found.is_supported:
+    if not version.is_supported:
         supported = versions.supported_text()
         log.warning(
-            "Kubernetes %s: this Paceline is tested on %s, and not on this one", found.text, supported
+            "Kubernetes %s: this Paceline is tested on %s, and not on this one", version.text, supported
         )
-    has_image_volumes = found.has(versions.IMAGE_VOLUMES)
+    has_image_volumes = version.has(versions.IMAGE_VOLUMES)
     if not has_image_volumes:
-        log.info("init containers copy the agent, for Kubernetes %s has no image volumes", found.text)
+        log.info("init containers copy the agent, for Kubernetes %s has no image volumes", version.text)
     return has_image_volumes
 
 
