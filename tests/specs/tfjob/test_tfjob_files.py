@@ -44,9 +44,10 @@ def role(replicas: int = 1, *, pod: dict[str, Any] | None = None, **container: A
 
 
 def tfjob(*, policy: dict[str, Any] | None = None, meta: dict[str, Any] | None = None, **roles: Any) -> str:
-    spec: dict[str, Any] = {"tfReplicaSpecs": roles or {"PS": role(2), "Worker": role(4)}}
-    if policy:
-        spec["runPolicy"] = policy
+    spec: dict[str, Any] = {
+        "runPolicy": {"cleanPodPolicy": "Running", **(policy or {})},
+        "tfReplicaSpecs": roles or {"PS": role(2), "Worker": role(4)},
+    }
     metadata = {"name": "mnist", "namespace": "kubeflow", **(meta or {})}
     made = {"apiVersion": "kubeflow.org/v1", "kind": "TFJob", "metadata": metadata, "spec": spec}
     return yaml.safe_dump(json.loads(json.dumps(made)))
@@ -146,6 +147,17 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
             }
         ),
         [],
+    ),
+    "nothing about what still runs": (
+        tfjob(policy={"cleanPodPolicy": None}),
+        [
+            "spec.runPolicy.cleanPodPolicy: nothing is said here, so what still runs goes on "
+            "(here it ends with the job)"
+        ],
+    ),
+    "what still runs goes on": (
+        tfjob(policy={"cleanPodPolicy": "None"}),
+        ["spec.runPolicy.cleanPodPolicy: None (what still runs ends with the job)"],
     ),
     "queue": (
         tfjob(policy={"schedulingPolicy": {"queue": "night", "minAvailable": 6}}),
@@ -459,7 +471,7 @@ apiVersion: kubeflow.org/v1
 kind: TFJob
 metadata: {name: mnist, namespace: a}
 spec:
-  runPolicy: {backoffLimit: 0x0a, activeDeadlineSeconds: 1_000}
+  runPolicy: {backoffLimit: 0x0a, activeDeadlineSeconds: 1_000, cleanPodPolicy: Running}
   tfReplicaSpecs:
     PS: &replica
       replicas: 2

@@ -238,6 +238,9 @@ class TFJobReader:
             del policy["cleanPodPolicy"]
         if clean_up == "None":
             self._note("spec.runPolicy.cleanPodPolicy", "None (what still runs ends with the job)")
+        elif not clean_up:
+            what = "nothing is said here, so what still runs goes on (here it ends with the job)"
+            self._note("spec.runPolicy.cleanPodPolicy", what)
         deadline = policy.pop("activeDeadlineSeconds", None)
         ttl_seconds = policy.pop("ttlSecondsAfterFinished", None)
         scheduling = policy.get("schedulingPolicy") or {}
