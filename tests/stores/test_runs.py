@@ -167,6 +167,15 @@ def test_times_of_start_and_finish_follow_the_phase(filled, make_run):
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("seconds", [None, 60.0])
+def test_a_time_to_live_that_is_changed_counts(filled, make_run, seconds):
+    _, state = make_run()
+    spec = dataclasses.replace(state.spec, ttl_after_finished_seconds=seconds)
+    filled.save_state("demo", dataclasses.replace(state, spec=spec), at=1.0)
+    (summary,) = filled.list_runs()
+    assert summary.ttl_after_finished_seconds == seconds
+
+
 def test_a_state_with_other_replicas_keeps_the_rows_of_those_before(filled, make_run):
     _, larger = make_run(ps=1, workers=4)
     filled.save_state("demo", larger, at=1.0)

@@ -178,6 +178,7 @@ class StoredRuns(rows.StorePart):
                     spec=encodings.encode(state.spec),
                     state=encoded,
                     model=trained_models.name_of(state.spec),
+                    ttl_after_finished_seconds=state.spec.ttl_after_finished_seconds,
                     # A run that is not over is stored in full detail (again).
                     detail=columns.detail if state.phase.is_final else runs.Detail.FULL.value,
                     started_at=sa.func.coalesce(columns.started_at, started),

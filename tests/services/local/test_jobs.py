@@ -301,6 +301,31 @@ def test_names_stay_unique_and_prune_removes_what_has_ended(api: jobs.Jobs, subm
     assert [run.name for run in api.runs()] == ["job-2"]
 
 
+def test_the_folder_of_a_run_that_the_store_does_not_know_stays(api: jobs.Jobs, submit: Submit) -> None:
+    """It may be a run of another store, or of one that was put back from a backup."""
+    checkpoint = api.home.folder("job").path / "checkpoints" / "model.data"
+    checkpoint.parent.mkdir(parents=True)
+    checkpoint.write_text("weights")
+    assert ended(api, submit(shell_job("true"))).name == "job-2"
+    assert checkpoint.read_text() == "weights"
+    with pytest.raises(FileExistsError):
+        api.home.folder("job").create()
+    assert checkpoint.read_text() == "weights"
+
+
+def test_a_job_file_is_stored_as_it_is_whatever_the_locale(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Path.write_text
+
+    def as_latin(path: Path, text: str, encoding: str = "latin-1", **more: str) -> int:
+        return written(path, text, encoding, **more)
+
+    monkeypatch.setattr(Path, "write_text", as_latin)
+    run = ended(api, api.submit(shell_job("true"), source="# 搜索团队\n", base=tmp_path))
+    assert (RunFolder.of(run).path / "job.yaml").read_bytes() == "# 搜索团队\n".encode()
+
+
 def test_a_run_is_removed_when_its_time_to_live_has_passed(api: jobs.Jobs, submit: Submit) -> None:
     """No user asks for it, no server runs and no other job is submitted."""
     kept = ended(api, submit(shell_job("true")))

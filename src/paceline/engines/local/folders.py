@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import shutil
 from pathlib import Path
 
 from paceline.engines.local import codes
@@ -95,10 +96,23 @@ class RunFolder:
         return self.path / "checkpoints"
 
     def create(self) -> None:
-        """Create the folder and its fixed sub-folders."""
+        """Create the folder and its fixed sub-folders; a failure leaves nothing behind.
+
+        Raises:
+            FileExistsError: the folder is there already, and stays as it is.
+            OSError: it cannot be made.
+        """
         self.path.mkdir(parents=True, mode=0o700)
-        for name in ("replicas", "logs", "scratch", "checkpoints"):
-            (self.path / name).mkdir()
+        try:
+            for name in ("replicas", "logs", "scratch", "checkpoints"):
+                (self.path / name).mkdir()
+        except OSError:
+            shutil.rmtree(self.path, ignore_errors=True)
+            raise
+
+    def write_source(self, source: str) -> None:
+        """Write the job file, byte for byte as it is stored, whatever the encoding of the user's locale."""
+        (self.path / "job.yaml").write_bytes(source.encode("utf-8", "surrogatepass"))
 
     def attempt(self, replica: ReplicaId, attempt: int) -> Path:
         """Return the folder of one attempt of a replica."""

@@ -158,7 +158,7 @@ def _fill(path: Path, recording: Recording) -> None:
     """
     folder = folders.RunFolder(path)
     folder.create()
-    (path / "job.yaml").write_bytes(recording.run.source.encode("utf-8", "replace"))
+    folder.write_source(recording.run.source)
     for each in recording.output:
         text = "".join(f"{_line(line)}\n" for line in each.lines)
         folder.log(each.replica, each.attempt).write_bytes(text.encode("utf-8", "replace"))

@@ -148,19 +148,16 @@ class Jobs(StoredLifeCycle):
             name=name, spec=spec, source=source, engine=LOCAL,
             directory=str(folder.path), submitted_at=self.clock(),
         )  # fmt: skip
-        try:
+        with _making(folder):
             folder.create()
-            for each in fetched.iterdir() if fetched is not None else ():
-                each.rename(folder.path / each.name)
-            (folder.path / "job.yaml").write_text(source)
-            layout.write(folder)
+        # Only from here on the folder is this run's, and may be removed again.
+        try:
+            with _making(folder):
+                for each in fetched.iterdir() if fetched is not None else ():
+                    each.rename(folder.path / each.name)
+                folder.write_source(source)
+                layout.write(folder)
             self.store.create_run(run, states.initial(spec), submit=submit)
-        except OSError as error:
-            shutil.rmtree(folder.path, ignore_errors=True)
-            raise StoreError(
-                f"the run's folder {folder.path} cannot be made: {error.strerror or error}",
-                "free some room, or set PACELINE_HOME to a folder that can be written",
-            ) from error
         except PacelineError:
             shutil.rmtree(folder.path, ignore_errors=True)
             raise
@@ -464,6 +461,18 @@ class Jobs(StoredLifeCycle):
     def trace_site(self, run: Run) -> FolderTraceSite:
         """Return where traces of a run are requested and found: its folder."""
         return FolderTraceSite(folders.RunFolder.of(run).path)
+
+
+@contextlib.contextmanager
+def _making(folder: folders.RunFolder) -> Iterator[None]:
+    """Say of a failure within the block that the folder of a run cannot be made."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"the run's folder {folder.path} cannot be made: {error.strerror or error}",
+            "free some room, or set PACELINE_HOME to a folder that can be written",
+        ) from error
 
 
 def adjust_request(wanted: Sequence[Adjustment]) -> str:

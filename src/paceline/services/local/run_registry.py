@@ -77,8 +77,12 @@ class RunRegistry:
         return self.home.path
 
     def free_name(self, wanted: str) -> str:
-        """Return a name that no run has: the wanted name, or that name with a number."""
-        return run_names.free_name(wanted, self.store.run_names_like(wanted))
+        """Return a name that no run has: the wanted name, or that name with a number.
+
+        A folder of a run that the store does not know, such as a run of another store, takes its name, too.
+        """
+        folders_there = {path.name for path in self.home.runs.glob(f"{wanted}*")}
+        return run_names.free_name(wanted, self.store.run_names_like(wanted) | folders_there)
 
     def active_folders(self, other_than: str = "") -> list[folders.RunFolder]:
         """Return the folders of the runs that have not ended, except the run named ``other_than``."""

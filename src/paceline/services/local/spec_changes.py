@@ -118,7 +118,7 @@ def bring_back(
         asked = events.ResumeRequested(spec=None if source is None else spec)
         state, _ = control.advance(registry.store.load_state(run.name), asked)
         if source is not None:
-            (folder.path / "job.yaml").write_text(source)
+            folder.write_source(source)
         registry.store.save_state(
             run.name, state, at=registry.clock(), events=told, source=source, drops_change=drops_change
         )

@@ -101,7 +101,8 @@ def _report(session: sessions.CliSession, experiment: Experiment) -> None:
     raw = page.with_suffix(".json")
     try:
         page.write_text(pages.page(experiment, say=session.addressed), encoding="utf-8", errors="replace")
-        raw.write_text(json.dumps(documents.experiment(experiment), indent=2, ensure_ascii=False) + "\n")
+        text = json.dumps(documents.experiment(experiment), indent=2, ensure_ascii=False)
+        raw.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
         raise PacelineError(f"{error.filename} cannot be written: {error.strerror}") from error
     session.say(f"{page} written, and {raw}")

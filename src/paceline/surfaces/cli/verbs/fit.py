@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     type=click.Path(dir_okay=False),
     help="What `kubectl get nodes,pods,resourcequotas --all-namespaces -o json` printed: a cluster then.",
 )
-@options.cluster_options
-@options.identity_options
+@options.engine_options
 @options.output_option("table", "json", "yaml")
 def command(session: sessions.CliSession, file: str, cluster: str | None, output: str) -> None:
     """Say whether all replicas of the job in FILE fit at once where jobs run, as it is now.

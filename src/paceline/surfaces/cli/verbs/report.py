@@ -67,7 +67,8 @@ def command(
             with session.jobs() as jobs:
                 found = evidence.gather(jobs, name, best_auc=best)
         page, document, name = pages.page(found), numbers.document(found), found.recording.run.name
-    target = Path(output or f"{name}-report.html")
+    # The name in a recording may be anything; the page is written here, wherever that would lead.
+    target = Path(output or f"{Path(name).name}-report.html")
     _write(target, page)
     session.say(f"{target} written")
     if json_file is not None:
