@@ -156,6 +156,14 @@ def test_backoff_doubles_with_each_restart() -> None:
     assert waits == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
+def test_a_replica_may_come_back_thousands_of_times() -> None:
+    state = drive(job(limit=10_000), *RUNNING)[0]
+    often = tuple(dataclasses.replace(each, restarts=2000) for each in state.replicas)
+    _, wanted = machines.advance(dataclasses.replace(state, replicas=often), exited(W0, FAILED))
+    (timer,) = (each for each in wanted if isinstance(each, commands.StartTimer))
+    assert timer.seconds == machines.MAX_BACKOFF_SECONDS
+
+
 def test_the_job_fails_when_restarts_are_used_up() -> None:
     state, wanted = drive(job(limit=0), *RUNNING, exited(W0, FAILED))
     assert (state.phase, state.outcome) == (JobPhase.STOPPING, JobPhase.FAILED)

@@ -292,7 +292,7 @@ def test_a_job_that_is_resumed_goes_through_its_queue_again(
         kubectl("patch", "tj", "again", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": false}}')
         until_attended("running")
         groups = {each["metadata"]["labels"][kueue.GROUP] for each in pods("again") if runs(each)}
-        assert groups == {f"again-{number}"}
+        assert groups == {f"again.{number}"}
 
 
 def runs(pod: dict[str, Any]) -> bool:

@@ -61,7 +61,10 @@ class Kubelet:
             return
         is_leaving = "deletionTimestamp" in pod["metadata"] and self.leaves(pod)
         if is_leaving and pod["metadata"].get("finalizers"):
-            if phase not in ("Succeeded", "Failed"):
+            if host is not None and phase not in (
+                "Succeeded",
+                "Failed",
+            ):  # Without a node no kubelet ends it.
                 self._change(pod, status=_status("Failed", terminated={"exitCode": 143, "reason": "Error"}))
         elif is_leaving:
             self._cluster.remove(kinds.PODS, name, pod["metadata"]["namespace"])

@@ -24,9 +24,10 @@ def queued(objects: Iterable[Object], spec: JobSpec, queue: str) -> list[Object]
 def group_name(job: str, resumes: int = 0) -> str:
     """Return the name of the group of pods of a job, and of its workload in Kueue.
 
-    A group that has ended takes no pods, so a job that begins again is another group.
+    A group that has ended takes no pods, so a job that begins again is another group. No job has a dot in its
+    name, so the group is not that of another job.
     """
-    return f"{job}-{resumes}" if resumes else job
+    return f"{job}.{resumes}" if resumes else job
 
 
 def grouped(pod: Object, spec: JobSpec, queue: str, resumes: int = 0) -> Object:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.clients import RealCluster
 from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 
@@ -29,9 +30,32 @@ ODD = (
 UNREADABLE = b"unable to retrieve container logs for containerd://1"
 
 
+#: Go does not escape U+0085 in JSON, and str.splitlines takes it for the end of a line.
+NOTE = "one\u0085two\u2028three"
+CHANGES = b"".join(
+    json.dumps({"type": what, "object": {"metadata": {"name": "a", "annotations": {"note": NOTE}}}},
+               ensure_ascii=False).encode() + b"\n"
+    for what in ("ADDED", "DELETED")
+)  # fmt: skip
+OLD = json.dumps(
+    {"type": "ERROR", "object": {"message": "too old resource version", "reason": "Expired", "code": 410}}
+).encode() + b"\n"  # fmt: skip
+
+
+#: The status and body of each answer.
+WATCHES = {
+    "/api/v1/namespaces/ml/configmaps": (200, CHANGES),
+    "/apis/paceline.dev/v1alpha1/trainingjobs": (200, OLD),
+    "/api/v1/pods": (200, b"<html>\n"),
+    "/api/v1/nodes": (403, json.dumps(FORBIDDEN).encode()),
+}
+
+
 class Answers(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
+        if path in WATCHES:
+            return self._say(*WATCHES[path])
         if path == "/spool":
             return self._say(200, f"{query}\n".encode() + b"x" * 1000)
         if path == "/said":
@@ -153,6 +177,33 @@ def test_each_line_of_an_output_has_its_time(with_cluster: Callable[..., Any]) -
     assert said == OutputLine("", UNREADABLE.decode(), has_ended=False)
     with pytest.raises(ClusterError, match="the output of forbidden cannot be read: pods is forbidden"):
         with_cluster(lambda cluster: cluster.logs("forbidden", "ml", "training", last_bytes=99))
+
+
+async def watched(cluster: RealCluster, kind: kinds.ResourceKind, namespace: str | None = None) -> Any:
+    return [change async for change in cluster.watch(kind, "7", namespace=namespace)]
+
+
+def test_a_line_of_a_watch_ends_with_a_line_feed_alone(with_cluster: Callable[..., Any]) -> None:
+    found = with_cluster(lambda cluster: watched(cluster, kinds.CONFIG_MAPS, "ml"))
+    assert [what for what, _ in found] == ["ADDED", "DELETED"]
+    assert {each["metadata"]["annotations"]["note"] for _, each in found} == {NOTE}
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "code"),
+    [
+        (kinds.TRAINING_JOBS, "trainingjobs cannot be watched: too old resource version", 410),
+        (kinds.PODS, "pods cannot be watched: what answers is no watch of Kubernetes", None),
+        (kinds.NODES, "nodes cannot be watched: pods is forbidden", 403),
+    ],
+    ids=lambda given: str(getattr(given, "plural", "")),
+)
+def test_a_watch_that_cannot_go_on_says_why(
+    with_cluster: Callable[..., Any], kind: kinds.ResourceKind, message: str, code: int | None
+) -> None:
+    with pytest.raises(ClusterError, match=message) as refused:
+        with_cluster(lambda cluster: watched(cluster, kind))
+    assert refused.value.code == code
 
 
 @pytest.mark.parametrize(("last_bytes", "lines"), [(10**6, 60), (90, 3), (1, 0)])

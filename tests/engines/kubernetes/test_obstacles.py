@@ -62,10 +62,7 @@ def test_a_job_says_how_many_of_its_pods_have_no_node_and_what_they_wait_for() -
     held = pod(conditions=[gated])
     held["spec"]["schedulingGates"] = [{"name": "acme.dev/budget"}]
     more = "(paceline why says more)"
-    assert (
-        obstacles.without_node([held, held], None)
-        == f"2 pods wait for their scheduling gates: acme.dev/budget {more}"
-    )
+    assert obstacles.without_node([held, held], None) == f"2 pods wait for their scheduling gates {more}"
     assert obstacles.without_node([unscheduled()], None) == f"1 pod waits for a node {more}"
     assert obstacles.without_node([held, unscheduled()], "night") == f"2 pods wait for the queue night {more}"
     assert obstacles.without_node([pod(node="n0"), pod(phase="Running", node="n0")], "night") == ""

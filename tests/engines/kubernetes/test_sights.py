@@ -178,6 +178,22 @@ def test_an_image_that_never_comes_ends_with_its_reason(where: Any) -> None:
     assert found.reason == ExitReason(kind=ExitKind.LAUNCH_FAILED, message=message)
 
 
+def test_the_time_without_a_node_does_not_count_against_an_image() -> None:
+    """A pod may wait in a queue for hours; its first pull of the image may fail once."""
+    status = container(waiting={"reason": "ErrImagePull", "message": "the registry is busy"})
+    placed = {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2027-01-15T09:00:00Z"}
+    made = pod({**status, "conditions": [placed]})
+    assert seen(made, now=CREATED + 3700).stage is Stage.COMING
+    assert seen(made, now=CREATED + 3721).stage is Stage.ENDED
+
+
+def test_a_pod_that_is_deleted_before_it_has_a_node_has_ended() -> None:
+    leaving = {"deletionTimestamp": "2027-01-15T08:00:05Z", "finalizers": ["kueue.x-k8s.io/managed"]}
+    found = seen(pod({"phase": "Pending"}, node=None, **leaving))
+    assert (found.stage, found.reason, found.is_leaving) == (Stage.ENDED, None, True)
+    assert seen(pod({"phase": "Pending"}, **leaving)).stage is Stage.COMING
+
+
 def test_a_container_that_can_never_be_made_is_no_moment_s_trouble() -> None:
     waiting = {"reason": "InvalidImageName", "message": "a b"}
     reason = seen(pod(container(waiting=waiting)), now=CREATED + 121).reason

@@ -101,6 +101,31 @@ def test_a_job_that_has_ended_is_not_kept() -> None:
     asyncio.run(test())
 
 
+@pytest.mark.parametrize("step", ["stop", "delete a pod"])
+def test_a_job_that_waits_in_its_queue_can_be_stopped(step: str) -> None:
+    """Kueue keeps deleted pods that never got a node, and no kubelet ends them."""
+
+    async def test() -> None:
+        async with scene() as it:
+            it.kubelet.is_full = True
+            await it.cluster.create(
+                kinds.LOCAL_QUEUES, {"metadata": {"name": "night", "namespace": "default"}}
+            )
+            await it.submit(queued())
+            await it.until(lambda: len(it.pods()) == 3)
+            for name, each in it.cluster.of_kind(kinds.PODS).items():
+                kept = {**each["metadata"], "finalizers": [kueue_groups.FINALIZER]}
+                it.cluster.change(kinds.PODS, name, metadata=kept)
+            if step == "stop":
+                await it.edit("clicks", suspend=True)
+                await it.until_phase("stopped")
+            else:
+                await it.cluster.delete(kinds.PODS, "clicks-worker-0-1", "default")
+                await it.until(lambda: "clicks-worker-0-2" in it.pods())
+
+    asyncio.run(test())
+
+
 @pytest.mark.parametrize("is_there", [True, False], ids=["an operator sees it", "none sees it"])
 def test_a_job_that_is_deleted_is_not_kept(is_there: bool) -> None:
     async def test() -> None:
@@ -132,6 +157,6 @@ def test_a_job_that_is_resumed_is_another_group() -> None:
                 if name.endswith("-2")
             }
             assert len(groups) == 3
-            assert set(groups.values()) == {"clicks-1"}
+            assert set(groups.values()) == {"clicks.1"}
 
     asyncio.run(test())

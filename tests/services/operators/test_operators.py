@@ -14,7 +14,7 @@ from support.operator_scenes import JOBS, is_worker, job, scene
 from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 from paceline.model.jobs.job_specs import FitPolicy, SchedulingSpec
-from paceline.rendering import labels, pods
+from paceline.rendering import agent_secrets, labels, pods
 from paceline.services.cluster.annotations import RESUME
 from paceline.services.operators import executions, reconcilers
 from paceline.specs.job_file import custom_resources
@@ -31,9 +31,9 @@ def test_a_job_lives_from_its_resource_to_success() -> None:
             await it.until_phase("running")
             assert it.pods() == ["clicks-ps-0-1", "clicks-worker-0-1", "clicks-worker-1-1"]
             assert it.status()["ready"] == "3/3"
-            uid = it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
+            resource = it.cluster.of_kind(JOBS)["clicks"]
             for kind in (kinds.PODS, kinds.SERVICES, kinds.NETWORK_POLICIES, kinds.CONFIG_MAPS):
-                assert all(executions.owner(each) == uid for each in it.cluster.of_kind(kind).values())
+                assert all(executions.is_owned(each, resource) for each in it.cluster.of_kind(kind).values())
             it.kubelet.exit_code = lambda pod: 0 if is_worker(pod) else None
             await it.until_phase("succeeded")
             assert it.pods() == ["clicks-worker-0-1", "clicks-worker-1-1"], "logs of workers stay"
@@ -471,6 +471,52 @@ def test_more_workers_than_there_is_room_for_leave_the_job_as_it_is_until_there_
     run(test)
 
 
+@pytest.mark.parametrize(
+    "reference",
+    [
+        {"apiVersion": "paceline.dev/v1alpha1", "kind": "TrainingJob", "name": "clicks", "uid": "u"},
+        {"apiVersion": "paceline.dev/v1alpha1", "kind": "TrainingJob", "name": "gone", "uid": "v"},
+        {"apiVersion": "other.dev/v1", "kind": "TrainingJob", "name": "clicks", "uid": "w"},
+    ],
+    ids=lambda reference: reference["uid"],
+)
+def test_a_pod_whose_labels_a_user_took_away_does_not_end_the_operator(reference: dict[str, str]) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            stray = {"name": "stray", "namespace": "default", "ownerReferences": [reference]}
+            for labels_left in ({}, {"labels": {"team": "ads"}}):
+                made = {"metadata": {**stray, **labels_left}, "spec": {"containers": []}, "status": {}}
+                await it.cluster.create(kinds.PODS, made)
+                it.cluster.remove(kinds.PODS, "stray", "default")
+            it.kubelet.exit_code = lambda pod: 0 if "worker" in pod["metadata"]["name"] else None
+            await it.until_phase("succeeded")
+
+    run(test)
+
+
+@pytest.mark.parametrize("kind", [kinds.SERVICES, kinds.CONFIG_MAPS, kinds.SECRETS, kinds.PODS])
+def test_what_another_has_made_under_a_name_of_the_job_is_said(kind: kinds.ResourceKind) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            name = {kinds.PODS: "clicks-ps-0-1", kinds.SECRETS: agent_secrets.name("clicks")}.get(
+                kind, "clicks"
+            )
+            taken = {
+                "metadata": {"name": name, "namespace": "default", "labels": {labels.JOB: "other"}},
+                "spec": {"containers": [], "nodeName": "n0"}, "status": {"phase": "Running"},
+            }  # fmt: skip
+            await it.cluster.create(kind, taken)
+            await it.submit(job())
+            said = f"{kind.name} {name} does not belong to the job"
+            await it.until(lambda: said in it.status().get("message", ""), said)
+            it.cluster.remove(kind, name, "default")
+            await it.until_phase("running")
+
+    run(test)
+
+
 def queued() -> Any:
     return job(scheduling=SchedulingSpec(queue="night"))
 
@@ -567,7 +613,7 @@ def test_a_gang_is_a_group_of_the_scheduler_and_does_not_wait_for_the_operator()
                 "disruptionMode": {"all": {}},
                 "priorityClassName": "urgent",
             }
-            assert executions.owner(group) == it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
+            assert executions.is_owned(group, it.cluster.of_kind(JOBS)["clicks"])
             for pod in it.cluster.of_kind(kinds.PODS).values():
                 assert pod["spec"]["schedulingGroup"] == {"podGroupName": "clicks"}
                 assert pod["spec"]["priorityClassName"] == "urgent"
@@ -601,7 +647,7 @@ def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() 
             await it.until_phase("running")
             (group,) = it.cluster.of_kind(kinds.POD_GROUPS).values()
             assert group["spec"] == {"minMember": 3, "queue": "night"}
-            assert executions.owner(group) == it.cluster.of_kind(JOBS)["clicks"]["metadata"]["uid"]
+            assert executions.is_owned(group, it.cluster.of_kind(JOBS)["clicks"])
             for pod in it.cluster.of_kind(kinds.PODS).values():
                 assert pod["spec"]["schedulerName"] == "volcano"
                 grouped = {"scheduling.k8s.io/group-name": "clicks"}

@@ -44,6 +44,20 @@ def test_a_key_under_way_waits_for_its_return_and_keeps_no_other_waiting() -> No
     virtual_time.run(test())
 
 
+def test_a_key_may_fail_for_ever() -> None:
+    async def test() -> float:
+        queue: WorkQueue[str] = WorkQueue()
+        queue.add("a")
+        for _ in range(1100):
+            await queue.take()
+            queue.done("a", failed=True)
+        began = asyncio.get_running_loop().time()
+        await queue.take()
+        return asyncio.get_running_loop().time() - began
+
+    assert virtual_time.run(test()) == pytest.approx(work_queues.MAX_RETRY_SECONDS)
+
+
 def test_a_key_that_fails_comes_back_later_each_time() -> None:
     async def test() -> list[float]:
         queue: WorkQueue[str] = WorkQueue()

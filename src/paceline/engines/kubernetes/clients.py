@@ -38,6 +38,8 @@ from paceline.engines.kubernetes.kinds import TRAINING_JOBS, ResourceKind
 
 TIMEOUT_SECONDS = 30.0
 _PAGE = 500
+#: Each watch has a connection for itself, and an operator of many namespaces has many.
+_NO_LIMITS = httpx2.Limits(max_connections=None, max_keepalive_connections=20)
 #: The format of the kubelet's timestamps (RFC 3339).
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]+(Z|[-+]\d\d:\d\d)$")
 
@@ -71,6 +73,7 @@ class RealCluster:
                 auth=client_adapter.user_auth(config.user),
                 timeout=timeout,
                 transport=second,
+                limits=_NO_LIMITS,
                 # The size of a compressed answer is unknown before it is decompressed.
                 headers={"Accept-Encoding": "identity"},
             )
@@ -104,16 +107,22 @@ class RealCluster:
         self, kind: ResourceKind, version: str, *, namespace: str | None = None, selector: str = ""
     ) -> AsyncIterator[tuple[str, Object]]:
         """Yield changes of objects (see `Cluster`)."""
-        with _translated(f"{kind.plural} cannot be watched"):
-            happenings = self._client.watch(
-                _resource(kind),
-                **_where(kind, namespace),
-                labels=_labels(selector),
-                resource_version=version,
-                server_timeout=WATCH_SECONDS,
-            )
-            async for what, found in happenings:
-                yield what, dict(found)
+        # lightkube would also split lines at characters that JSON does not escape, such as U+0085.
+        query = {
+            "watch": "true", "resourceVersion": version, "labelSelector": selector,
+            "timeoutSeconds": str(WATCH_SECONDS),
+        }  # fmt: skip
+        given = urllib.parse.urlencode({key: value for key, value in query.items() if value})
+        path = f"{_collection(kind, namespace)}?{given}"
+        what = f"{kind.plural} cannot be watched"
+        # Nothing may happen for a long time; who follows a watch decides for how long that is credible.
+        timeout = httpx2.Timeout(TIMEOUT_SECONDS, read=None)
+        with _translated(what):
+            async with self._raw.stream("GET", path, timeout=timeout) as response:
+                if not response.is_success:
+                    raise _refusal(what, response, await _first(_raw(response, path), WORDS_BYTES))
+                async for line in _whole_lines(_raw(response, path)):
+                    yield _change(what, line)
 
     async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Object:
         """Return one object (see `Cluster`)."""
@@ -242,7 +251,7 @@ class _ActingAs(httpx2.AsyncBaseTransport):
     """
 
     def __init__(self, config: kubeconfig.SingleConfig, user: str, groups: Sequence[str]) -> None:
-        self._transport = httpx2.AsyncHTTPTransport(verify=_verify(config))
+        self._transport = httpx2.AsyncHTTPTransport(verify=_verify(config), limits=_NO_LIMITS)
         self._headers = [("Impersonate-User", user), *(("Impersonate-Group", group) for group in groups)]
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -278,6 +287,13 @@ def _told(data: bytes) -> tuple[str, str]:
     return str(found.get("message") or ""), str(found.get("reason") or "")
 
 
+def _collection(kind: ResourceKind, namespace: str | None) -> str:
+    """Return the path of all objects of a kind, of a namespace or of all."""
+    root = f"/apis/{kind.group}/{kind.version}" if kind.group else f"/api/{kind.version}"
+    where = f"/namespaces/{namespace}" if kind.is_namespaced and namespace else ""
+    return f"{root}{where}/{kind.plural}"
+
+
 def _of(kind: ResourceKind, namespace: str | None) -> dict[str, Any]:
     return {"namespace": namespace} if kind.is_namespaced else {}
 
@@ -292,6 +308,23 @@ def _labels(selector: str) -> dict[str, Any] | None:
     if not name:
         return None
     return {name: value} if equal else {name: operators.exists()}
+
+
+def _change(what: str, line: bytes) -> tuple[str, Object]:
+    """Return the type and the object of a line of a watch.
+
+    Raises:
+        ClusterError: the watch has ended, as when its version is too old (410), or this is no line of one.
+    """
+    try:
+        change = json.loads(line)
+        kind, found = str(change["type"]), dict(change["object"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ClusterError(f"{what}: what answers is no watch of Kubernetes") from error
+    if kind != "ERROR":
+        return kind, found
+    message, reason = str(found.get("message") or "it has ended"), str(found.get("reason") or "")
+    raise ClusterError(f"{what}: {message}", code=found.get("code"), reason=reason)
 
 
 def _refusal(what: str, response: httpx2.Response, data: bytes) -> ClusterError:
@@ -309,6 +342,17 @@ def _raw(response: httpx2.Response, path: str) -> AsyncIterator[bytes]:
             hint="look at what is between here and the API server: a proxy may compress its answers",
         )
     return response.aiter_raw()
+
+
+async def _whole_lines(chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+    """Yield each line that has ended; only a line feed ends one."""
+    pieces: builtins.list[bytes] = []
+    async for chunk in chunks:
+        *ended, rest = chunk.split(b"\n")
+        for line in ended:
+            yield b"".join((*pieces, line))
+            pieces = []
+        pieces.append(rest)
 
 
 async def _first(chunks: AsyncIterable[bytes], limit_bytes: int) -> bytes:

@@ -97,7 +97,7 @@ def without_node(pods: Iterable[Object], queue: str | None) -> str:
     if queue is not None:
         awaited = f"for the queue {queue}"
     elif waiting[0].kind is ObstacleKind.GATED:
-        awaited = f"for their {waiting[0].message}"
+        awaited = "for their scheduling gates"
     else:
         awaited = "for a node"
     count = len(waiting)

@@ -108,6 +108,9 @@ def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage,
     if status.get("phase") in ("Succeeded", "Failed"):
         return Stage.ENDED, _disruption(pod) or _ended_without_a_word(status)
     node = str((pod.get("spec") or {}).get("nodeName"))
+    if pod["metadata"].get("deletionTimestamp") and not (pod.get("spec") or {}).get("nodeName"):
+        # No kubelet has it, so it never runs, and never ends by itself where a finalizer keeps it (Kueue's).
+        return Stage.ENDED, _disruption(pod)
     if node in silent and now - silent[node] > NODE_SECONDS:
         message = f"node {node} has not answered for {now - silent[node]:.0f} s"
         return Stage.ENDED, ExitReason(kind=ExitKind.LOST, message=message)
@@ -115,7 +118,7 @@ def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage,
         return Stage.RUNNING, None
     bringing = (_state(status, _INIT, name).get("waiting") for name in _BRINGERS)
     waiting = next((each for each in bringing if each and each.get("reason") in _STUCK), state.get("waiting"))
-    if waiting and waiting.get("reason") in _STUCK and now - _created_at(pod) > START_SECONDS:
+    if waiting and waiting.get("reason") in _STUCK and now - _placed_at(pod) > START_SECONDS:
         message = ": ".join(part for part in (waiting["reason"], waiting.get("message")) if part)
         code = NOT_STARTED[-1] if waiting["reason"] in _NEVER else None
         return Stage.ENDED, ExitReason(kind=ExitKind.LAUNCH_FAILED, code=code, message=message)
@@ -201,7 +204,13 @@ def notes(found: Iterable[Object]) -> tuple[str, ...]:
     return tuple(words)
 
 
-def _created_at(pod: Object) -> float:
+def _placed_at(pod: Object) -> float:
+    """Return when a pod got its node (Unix seconds): it may have waited for that in a queue for hours."""
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "True":
+            at = condition.get("lastTransitionTime")
+            if at:
+                return times.seconds(at)
     return times.seconds(pod["metadata"]["creationTimestamp"])
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import TypeVar
+from http import HTTPStatus
+from typing import NamedTuple, TypeVar
 
 from paceline.control import allowances, commands, events
 from paceline.control.reconciliations import PodState, Stage
@@ -198,11 +199,28 @@ class Executor:
         except ClusterError as error:
             if not error.is_taken:
                 raise
-            namespace, name = key_of(manifest)
-            if not is_owned(await self._cluster.get(kind, name, namespace), resource):
-                raise ClusterError(f"{kind.name} {name} does not belong to the job", code=409) from error
+            await self._check_owned(kind, manifest, resource)
             if not is_fixed:
                 await self._cluster.replace(kind, manifest)
+
+    async def _check_owned(self, kind: kinds.ResourceKind, manifest: labels.Object, resource: Object) -> None:
+        """Check that the object that has taken a name is the job's.
+
+        Raises:
+            ClusterError: it is not: a conflict if it is about to go, else for people to mend.
+        """
+        namespace, name = key_of(manifest)
+        try:
+            present = await self._cluster.get(kind, name, namespace)
+        except ClusterError as error:
+            if not error.is_missing:
+                raise
+            raise ClusterError(f"{kind.name} {name} has just gone", code=HTTPStatus.CONFLICT) from error
+        if is_owned(present, resource):
+            return
+        if present["metadata"].get("deletionTimestamp"):
+            raise ClusterError(f"{kind.name} {name} is not gone yet", code=HTTPStatus.CONFLICT)
+        raise ClusterError(f"{kind.name} {name} does not belong to the job")
 
     async def _execute(
         self, resource: Object, record: JobRecord, action: commands.Command
@@ -239,6 +257,7 @@ class Executor:
                 )
             if not error.is_taken:
                 raise
+            await self._check_owned(kinds.PODS, pod, resource)
         return None
 
     async def _delete(
@@ -344,15 +363,29 @@ def _runs(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
-def owner(each: Object) -> str | None:
-    """Return the UID of the job that owns an object; None if no job owns it."""
-    references = each["metadata"].get("ownerReferences") or ()
-    return next((str(one["uid"]) for one in references if one["kind"] == kinds.TRAINING_JOBS.name), None)
+class Owner(NamedTuple):
+    """The job that owns an object."""
+
+    uid: str
+    name: str
+
+
+def owner(each: Object) -> Owner | None:
+    """Return the job that owns an object; None if no job owns it.
+
+    The references alone say that: any user may change the labels of an object.
+    """
+    for one in each["metadata"].get("ownerReferences") or ():
+        is_job = one["kind"] == kinds.TRAINING_JOBS.name
+        if is_job and str(one.get("apiVersion")).startswith(f"{kinds.TRAINING_JOBS.group}/"):
+            return Owner(str(one["uid"]), str(one["name"]))
+    return None
 
 
 def is_owned(each: Object, resource: Object) -> bool:
     """Return whether a job owns an object."""
-    return owner(each) == str(resource["metadata"]["uid"])
+    found = owner(each)
+    return found is not None and found.uid == str(resource["metadata"]["uid"])
 
 
 def _owned(made: labels.Object, resource: Object) -> labels.Object:

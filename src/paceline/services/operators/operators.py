@@ -148,17 +148,17 @@ class Operator:
         self._queue.add(key_of(resource), GATHER_SECONDS)
 
     def _pod_changed(self, pod: Object) -> None:
-        uid, key = executions.owner(pod), key_of(pod)
+        owner, key = executions.owner(pod), key_of(pod)
         present = self._pods.get(key)
         self._room.pod_changed(key, None if present is None else present["use"])
-        if uid is None:
+        if owner is None:
             return
         if present is None:
-            self._pods_of[uid].pop(key, None)
-            self._gone_pods_of[uid][key] = _trimmed(pod)
+            self._pods_of[owner.uid].pop(key, None)
+            self._gone_pods_of[owner.uid][key] = _trimmed(pod)
         else:
-            self._pods_of[uid][key] = present
-        self._queue.add((key[0], pod["metadata"]["labels"][labels.JOB]), GATHER_SECONDS)
+            self._pods_of[owner.uid][key] = present
+        self._queue.add((key[0], owner.name), GATHER_SECONDS)
 
     def _all_jobs_changed(self) -> None:
         for resource in self._jobs:
@@ -236,7 +236,7 @@ class Operator:
             pod
             for uid in self._pods_of.keys() - self._present()
             for key, pod in self._pods_of[uid].items()
-            if (key[0], pod["metadata"]["labels"][labels.JOB]) == job
+            if (owner := executions.owner(pod)) is not None and (key[0], owner.name) == job
         ]
 
     def _present(self) -> set[str]:
