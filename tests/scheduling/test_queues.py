@@ -13,6 +13,7 @@ from paceline.model.roles import Role
 from paceline.scheduling import queues
 from paceline.scheduling.node_groups import NodeGroups
 from paceline.scheduling.queues import PATIENCE_SECONDS, Admission, QueuedJob
+from paceline.scheduling.quota_books import QuotaBook
 
 NODES = [
     Node(name=name, allocatable=Resources(millicores=4000, memory_bytes=1 << 30, pods=10)) for name in "abc"
@@ -25,8 +26,10 @@ def job(key: str, workers: int, *, since: float = 0.0, priority: int = 0, **more
     return QueuedJob(key=key, spec=spec, since=since, priority=priority, **more)
 
 
-def admitted(*waiting: QueuedJob, nodes: NodeGroups | None = None, now: float = 1.0) -> list[str]:
-    found = queues.admit(waiting, nodes or NodeGroups(NODES), NodeGroups(NODES), now)
+def admitted(
+    *waiting: QueuedJob, nodes: NodeGroups | None = None, now: float = 1.0, quotas: QuotaBook | None = None
+) -> list[str]:
+    found = queues.admit(waiting, nodes or NodeGroups(NODES), NodeGroups(NODES), quotas or QuotaBook({}), now)
     return [each.key for each in found]
 
 
@@ -63,8 +66,15 @@ def test_what_can_never_fit_delays_no_other_job() -> None:
 
 
 def test_a_quota_keeps_one_namespace_waiting() -> None:
-    quota = Quota(name="team", left={"pods": 1})
-    assert admitted(job("over", 2, quotas=(quota,)), job("other", 2)) == ["other"]
+    quotas = QuotaBook({"team": [Quota(name="team", left={"pods": 1})]})
+    assert admitted(job("over", 2, namespace="team"), job("other", 2), quotas=quotas) == ["other"]
+
+
+def test_two_jobs_are_not_admitted_against_the_same_quota() -> None:
+    quotas = QuotaBook({"team": [Quota(name="team", left={"pods": 3})]})
+    both = job("first", 2, namespace="team"), job("second", 2, since=0.5, namespace="team")
+    assert admitted(*both, quotas=quotas) == ["first"]
+    assert quotas.of("team") == (Quota(name="team", left={"pods": 1}),)
 
 
 sizes = st.lists(st.tuples(st.integers(1, 6), st.integers(0, 2), st.integers(1, 4)), min_size=1, max_size=8)
@@ -88,7 +98,7 @@ def test_every_job_that_can_run_runs_once_and_nodes_are_never_overfull(
             nodes.take(job(key, 9).spec, admission.places)
         assert all(group.free.millicores >= 0 for group in nodes.open_to(PodPlacement()))
         here = [each for each in waiting.values() if each.since <= now]
-        for admission in queues.admit(here, nodes, NodeGroups(NODES), now):
+        for admission in queues.admit(here, nodes, NodeGroups(NODES), QuotaBook({}), now):
             assert admission.places.keys() == set(waiting.pop(admission.key).spec.replicas())
             running[admission.key] = (now + 60 * jobs[int(admission.key)][2], admission)
             ran.append(admission.key)

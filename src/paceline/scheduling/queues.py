@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 
 from paceline.model.jobs.job_specs import JobSpec
-from paceline.model.jobs.nodes import Quota
 from paceline.model.roles import ReplicaId
 from paceline.scheduling import fits
+from paceline.scheduling.items import total
 from paceline.scheduling.node_groups import NodeGroups
+from paceline.scheduling.quota_books import QuotaBook
 
 PATIENCE_SECONDS = 300.0
 
@@ -26,14 +27,14 @@ class QueuedJob:
         key: the identity of the job.
         priority: jobs with a higher priority come first.
         since: when it began to wait; of jobs with equal priority the oldest comes first.
-        quotas: the quotas of its namespace.
+        namespace: whose quotas it takes from.
     """
 
     key: str
     spec: JobSpec
     since: float
     priority: int = 0
-    quotas: tuple[Quota, ...] = ()
+    namespace: str = ""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,21 +45,25 @@ class Admission:
     places: Mapping[ReplicaId, str]
 
 
-def admit(waiting: Iterable[QueuedJob], nodes: NodeGroups, empty: NodeGroups, now: float) -> list[Admission]:
-    """Return the jobs that may start now, which take their room of ``nodes``.
+def admit(
+    waiting: Iterable[QueuedJob], nodes: NodeGroups, empty: NodeGroups, quotas: QuotaBook, now: float
+) -> list[Admission]:
+    """Return the jobs that may start now, which take their room of ``nodes`` and ``quotas``.
 
     Args:
         waiting: the waiting jobs.
         nodes: the nodes as they are, less what is promised to starting jobs.
         empty: the same nodes as they would be without these jobs and without running jobs.
+        quotas: the quotas as they are, less what is promised to starting jobs.
         now: Unix seconds.
     """
     admitted = []
     for job in sorted(waiting, key=lambda job: (-job.priority, job.since, job.key)):
-        places = fits.places(job.spec, nodes, job.quotas)
+        places = fits.places(job.spec, nodes, quotas.of(job.namespace))
         if places is not None:
             admitted.append(Admission(key=job.key, places=places))
             nodes.take(job.spec, places)
+            quotas.take(job.namespace, total(job.spec))
         elif is_overdue(job, empty, now):
             break
     return admitted

@@ -165,7 +165,7 @@ def test_a_decision_is_made_again_only_if_something_has_changed(cluster: EditedC
         cluster.revision += 1
         await room.requests._decide([])
         assert cluster.decisions == 2
-        begun = BegunJob("2", records.new(job()), [])
+        begun = BegunJob("2", "default", records.new(job()), [])
         await room.requests._decide([begun])
         assert cluster.decisions == 3
         # There and back: the verdict on the job as it was is gone.

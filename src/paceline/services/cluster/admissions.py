@@ -11,12 +11,15 @@ from paceline.engines.kubernetes import cluster_states, kinds, pod_states
 from paceline.engines.kubernetes.clusters import Cluster, Object
 from paceline.engines.kubernetes.mirrors import Key
 from paceline.model.jobs.job_specs import FitPolicy, JobSpec
-from paceline.model.jobs.nodes import Node, Quota
+from paceline.model.jobs.nodes import Node, Quota, Resources
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.scheduling import fits, growths, queues
 from paceline.scheduling.fits import Blocker
+from paceline.scheduling.items import requests
 from paceline.scheduling.node_groups import NodeGroups
 from paceline.scheduling.queues import QueuedJob
+from paceline.scheduling.quota_books import QuotaBook
 from paceline.services.cluster.records import JobRecord
 
 _NODES_SHOWN = 3
@@ -107,7 +110,7 @@ class ClusterRoom:
 def decide(
     room: ClusterRoom,
     applicants: Sequence[Applicant],
-    begun: Iterable[tuple[JobRecord, Sequence[Object]]],
+    begun: Iterable[tuple[str, JobRecord, Sequence[Object]]],
     growing: Sequence[Growing],
     now: float,
 ) -> dict[str, AdmissionVerdict]:
@@ -116,20 +119,23 @@ def decide(
     Args:
         room: what the cluster has room for.
         applicants: the waiting jobs.
-        begun: the jobs that have begun, each with its pods. Replicas that are not bound to a node yet, or
-            will be restarted, keep the room that they were promised.
+        begun: the jobs that have begun, each with its namespace and its pods. Replicas that are not bound to
+            a node yet, or will be restarted, keep the room that they were promised.
         growing: running jobs that want more workers; all waiting jobs are served before them.
         now: Unix seconds.
     """
     nodes, empty = NodeGroups(room.nodes), NodeGroups(room.without_jobs)
-    for record, job_pods in begun:
+    quotas = QuotaBook(room.quotas)
+    for namespace, record, job_pods in begun:
         nodes.take(record.state.spec, promised(record, job_pods))
-    waiting = [_waiting(each, room.quotas.get(each.namespace, ())) for each in applicants]
-    admitted = {each.key: each.places for each in queues.admit(waiting, nodes, empty, now)}
+        if quotas.of(namespace):
+            quotas.take(namespace, _without_pods(record, job_pods))
+    waiting = [_waiting(each) for each in applicants]
+    admitted = {each.key: each.places for each in queues.admit(waiting, nodes, empty, quotas, now)}
     verdicts = {
         each.uid: AdmissionVerdict(room=admitted[each.uid])
         if each.uid in admitted
-        else _rejected(each, nodes, room.quotas.get(each.namespace, ()))
+        else _rejected(each, nodes, quotas.of(each.namespace))
         for each in applicants
     }
     if not growing:
@@ -144,8 +150,10 @@ def decide(
         if any(priority >= spec.scheduling.priority for priority in overdue):
             verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
             continue
-        verdicts[wish.uid] = _grown(wish, nodes, room.quotas.get(wish.key[0], ()))
-        nodes.take(spec, verdicts[wish.uid].room or {})
+        verdicts[wish.uid] = _grown(wish, nodes, quotas.of(wish.key[0]))
+        places = verdicts[wish.uid].room or {}
+        nodes.take(spec, places)
+        quotas.take(wish.key[0], _requested(spec, places))
     return verdicts
 
 
@@ -182,13 +190,33 @@ def promised(record: JobRecord, pods: Iterable[Object]) -> dict[ReplicaId, str]:
     }
 
 
-def _waiting(each: Applicant, quotas: Sequence[Quota]) -> QueuedJob:
+def _without_pods(record: JobRecord, pods: Iterable[Object]) -> Resources:
+    """Return what the replicas of a begun job request whose pods are still to be made; quotas count pods."""
+    phase = record.state.phase
+    if phase.is_final or (phase is JobPhase.PENDING and not record.places):
+        return Resources()  # It has no room yet.
+    there = {
+        found[0]
+        for pod in pods
+        if (found := pod_states.attempt_of(pod)) is not None
+        and (pod.get("status") or {}).get("phase") not in cluster_states.ENDED
+    }
+    spec = record.state.spec
+    coming = (each.replica for each in record.state.replicas if not each.phase.is_final)
+    return _requested(spec, (each for each in coming if each not in there and spec.has(each)))
+
+
+def _requested(spec: JobSpec, replicas: Iterable[ReplicaId]) -> Resources:
+    return sum((requests(spec.role_of(each)) for each in replicas), Resources())
+
+
+def _waiting(each: Applicant) -> QueuedJob:
     return QueuedJob(
         key=each.uid,
         spec=each.spec,
         since=each.since,
         priority=each.spec.scheduling.priority,
-        quotas=tuple(quotas),
+        namespace=each.namespace,
     )
 
 

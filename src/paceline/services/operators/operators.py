@@ -269,7 +269,7 @@ class Operator:
             uid = resource["metadata"]["uid"]
             record = self._reconciler.record(uid)
             if record is not None:
-                yield BegunJob(uid, record, list(self._pods_of[uid].values()))
+                yield BegunJob(uid, key_of(resource)[0], record, list(self._pods_of[uid].values()))
 
 
 def _trimmed(pod: Object) -> Object:

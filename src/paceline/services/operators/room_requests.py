@@ -40,6 +40,7 @@ class BegunJob(NamedTuple):
     """A job that keeps the room that it was promised, if any, and its pods."""
 
     uid: str
+    namespace: str
     record: JobRecord
     pods: Sequence[Object]
 
@@ -205,10 +206,10 @@ class RoomRequests:
         assert self._room is not None, "without a room, no job waits"
         room = await self._room()
         waiting, growing = self._waiting(), self._wishes()
-        begun = [(self._with_room(job.uid, job.record), job.pods) for job in jobs]
+        begun = [(job.namespace, self._with_room(job.uid, job.record), job.pods) for job in jobs]
         undecided: list[Applicant | Growing] = [*waiting, *growing]
         requests = {one.uid: one.request for one in undecided}
-        basis = _Basis(room.revision, requests, tuple(record for record, _ in begun))
+        basis = _Basis(room.revision, requests, tuple(record for _, record, _ in begun))
         if basis == self._basis:
             return  # The verdicts would be the same.
         # Thousands of nodes take seconds, in which the lease has to be held.
