@@ -50,12 +50,14 @@ def all_records(draw: st.DrawFn) -> JobRecord:
         )
         for each in replicas
     }
+    phase = draw(st.sampled_from(JobPhase))
+    is_silent = phase in (JobPhase.PENDING, JobPhase.STARTING)  # The state machine gives them no message.
     state = JobState(
         spec=SPEC,
-        phase=draw(st.sampled_from(JobPhase)),
+        phase=phase,
         replicas=replicas,
         outcome=draw(st.none() | st.sampled_from(JobPhase)),
-        message=draw(st.text(max_size=8)),
+        message="" if is_silent else draw(st.text(max_size=8)),
     )
     places = {replica: draw(st.sampled_from("ab")) for replica in SPEC.replicas() if draw(st.booleans())}
     return JobRecord(

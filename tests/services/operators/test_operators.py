@@ -223,6 +223,47 @@ def test_a_wrong_spec_says_what_is_wrong_and_begins_when_mended() -> None:
     run(test)
 
 
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["", "another operator"])
+def test_a_mistake_in_a_job_that_waits_for_room_can_be_mended(is_replaced: bool) -> None:
+    async def test() -> None:
+        async with scene(node("n0", cpu="1")) as it:
+            await it.submit(job())
+            await it.until(lambda: "it waits for room" in it.status().get("message", ""))
+            await it.edit("clicks", roles={"wroker": {"replicas": 1}})
+            await it.until(lambda: "unknown key 'wroker'" in it.status().get("message", ""))
+            if is_replaced:
+                await it.end()
+                it.start_operator()
+            await it.edit("clicks", roles={"wroker": None, "worker": {"replicas": 1, "cpu": "100m"},
+                                           "ps": {"cpu": "100m"}})  # fmt: skip
+            await it.until_phase("running")
+            assert it.status().get("message", "") == ""
+
+    run(test)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["", "another operator"])
+def test_a_mistake_in_a_job_that_is_to_go_on_can_be_mended(is_replaced: bool) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.submit(job())
+            await it.until_phase("running")
+            await it.edit("clicks", suspend=True)
+            await it.until_phase("stopped")
+            await it.edit("clicks", suspend=False, roles={"wroker": {"replicas": 1}})
+            said = "the job is wrong: spec.roles.wroker: unknown key 'wroker'"
+            await it.until(lambda: it.status().get("message", "").startswith(said))
+            assert it.status()["phase"] == "stopped"
+            if is_replaced:
+                await it.end()
+                it.start_operator()
+            await it.edit("clicks", roles={"wroker": None})
+            await it.until_phase("running")
+            assert it.status().get("message", "") == ""
+
+    run(test)
+
+
 def test_a_pod_that_the_cluster_refuses_ends_the_job_with_its_reason() -> None:
     async def test() -> None:
         async with scene() as it:
@@ -531,7 +572,8 @@ def test_a_job_of_a_queue_that_is_not_there_waits_and_says_so() -> None:
     run(test)
 
 
-def test_a_job_that_waits_in_its_queue_says_so_until_it_runs() -> None:
+@pytest.mark.parametrize("is_replaced", [False, True], ids=["", "another operator"])
+def test_a_job_that_waits_in_its_queue_says_so_until_it_runs(is_replaced: bool) -> None:
     async def test() -> None:
         async with scene() as it:
             await it.cluster.create(
@@ -542,6 +584,9 @@ def test_a_job_that_waits_in_its_queue_says_so_until_it_runs() -> None:
             message = "3 pods wait for the queue night (paceline why says more)"
             await it.until(lambda: it.status().get("message") == message)
             assert it.status()["phase"] == "starting"
+            if is_replaced:
+                await it.end()
+                it.start_operator()
             it.kubelet.is_full = False
             await it.until_phase("running")
             assert it.status().get("message", "") == ""

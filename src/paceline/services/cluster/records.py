@@ -23,6 +23,10 @@ VERSION = 1
 UNREADABLE = "StatusUnreadable"
 _LONGEST_REASON = 500
 _HINT = "a job is left alone until its status can be read: use at least the version of Paceline that wrote it"
+#: How the message begins that says what is wrong with a spec.
+_WRONG_SPEC = "the job is wrong: "
+#: In these phases the state has no message, and the status says what the job waits for.
+_WITHOUT_MESSAGES = (JobPhase.PENDING, JobPhase.STARTING)
 #: The conditions of a job, for `kubectl wait`, and the phases in which each is true.
 _CONDITIONS: Mapping[str, tuple[JobPhase, ...]] = {
     "Running": (JobPhase.RUNNING,),
@@ -78,6 +82,7 @@ def status(
     generation: int,
     now: float,
     message: str = "",
+    fault: str = "",
     notes: Sequence[str] = (),
 ) -> Object:
     """Return the status of a job as a merge patch; None removes a field.
@@ -88,6 +93,7 @@ def status(
         generation: the generation of the spec that was acted on.
         now: Unix seconds.
         message: the message to use if the state has none.
+        fault: what is wrong with the spec that its resource has now, if anything; it is the message then.
         notes: notes for users, added to those of the status before.
     """
     state = record.state
@@ -103,7 +109,7 @@ def status(
         "ready": f"{running}/{len(spec_replicas)}",
         "workers": worker.replicas if worker else None,
         "maxWorkers": worker.most_replicas if worker else None,
-        "message": state.message or message or None,
+        "message": _WRONG_SPEC + fault.removeprefix(_WRONG_SPEC) if fault else state.message or message or None,
         "startedAt": started,
         "finishedAt": finished,
         "outcome": str(state.outcome) if state.outcome else None,
@@ -207,7 +213,7 @@ def _read(job_status: Object, spec: JobSpec) -> JobRecord:
         phase=JobPhase(job_status["phase"]),
         replicas=tuple(replicas),
         outcome=JobPhase(job_status["outcome"]) if job_status.get("outcome") else None,
-        message=job_status.get("message") or "",
+        message=_own_message(job_status),
     )
     timers = dict(_read_timer(saved_timer) for saved_timer in job_status.get("timers", ()))
     places = {
@@ -223,6 +229,13 @@ def _read(job_status: Object, spec: JobSpec) -> JobRecord:
         changed=job_status.get("changed") or "",
         resumes=resumes(job_status),
     )
+
+
+def _own_message(job_status: Object) -> str:
+    """Return the message of the state itself; other messages are of the moment, and are found again."""
+    message = str(job_status.get("message") or "")
+    is_of_the_moment = job_status["phase"] in _WITHOUT_MESSAGES or message.startswith(_WRONG_SPEC)
+    return "" if is_of_the_moment else message
 
 
 def resumes(job_status: Object) -> int:

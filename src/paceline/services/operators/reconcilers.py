@@ -131,10 +131,14 @@ class Reconciler:
             await self._leave_alone(resource, error, now)
             return LOOK_SECONDS
         self._unreadable.pop(uid, None)
+        if record is not None and isinstance(spec_or_fault, str) and _is_untouched(record):
+            self._records.pop(uid)  # As if it had been wrong from the beginning: it begins when it is mended.
+            record = None
         if record is None:
             generation = resource["metadata"]["generation"]
-            before = resource.get("status") or {}
-            refusal = records.refused(before, generation=generation, message=str(spec_or_fault))
+            refusal = records.refused(
+                self._written[uid][1], generation=generation, message=str(spec_or_fault)
+            )
             await self._write(resource, refusal)
             return None
         seen = pod_states.of(view.pods, gone=view.gone_pods, silent=view.silent, now=now)
@@ -296,9 +300,21 @@ class Reconciler:
             note = self._unscaled(view, record)
         _, before = self._written[view.resource["metadata"]["uid"]]
         status = records.status(
-            record, before, generation=generation, now=now, message=note, notes=pod_states.notes(view.pods)
+            record,
+            before,
+            generation=generation,
+            now=now,
+            message=note,
+            fault=self._fault(view.resource, record),
+            notes=pod_states.notes(view.pods),
         )
         await self._write(view.resource, status)
+
+    def _fault(self, resource: Object, record: JobRecord) -> str:
+        """Return what is wrong with the present spec of a job that is still to follow it; empty: nothing."""
+        wanted, phase = self.last_wanted(resource), record.state.phase
+        is_over = phase.is_final and phase is not JobPhase.STOPPED and not _asks_to_resume(resource, record)
+        return wanted if isinstance(wanted, str) and not is_over else ""
 
     def _unscaled(self, view: JobView, record: JobRecord) -> str:
         """Return why a running job does not have its resource's number of workers; empty if it does."""
@@ -382,7 +398,9 @@ def _requested(
     suspended = bool((resource.get("spec") or {}).get(custom_resources.SUSPEND))
     annotations = resource["metadata"].get("annotations") or {}
     asked, change = str(annotations.get(RESUME, "")), str(annotations.get(CHANGE, ""))
-    again = phase is JobPhase.STOPPED or (asked != record.resumed and phase is JobPhase.FAILED)
+    again = phase is JobPhase.STOPPED or (phase is JobPhase.FAILED and _asks_to_resume(resource, record))
+    if isinstance(wanted, str) and (again or phase is JobPhase.PENDING) and not suspended:
+        return record, []  # It begins when its spec is mended, and what was asked is not used up until then.
     record = dataclasses.replace(record, resumed=asked)
     if suspended:
         return record, [events.StopRequested(reason="suspended")]
@@ -391,8 +409,7 @@ def _requested(
     record = dataclasses.replace(record, changed=change)
     if not again and phase is not JobPhase.PENDING:
         return _scaled(record, wanted, view)
-    if isinstance(wanted, str):
-        return record, [events.EngineFailed(reason=wanted)]
+    assert isinstance(wanted, JobSpec), "a job with a wrong spec does not begin"
     record = _rebased(record, wanted, seen)
     if again:
         return dataclasses.replace(record, resumes=record.resumes + 1), [events.ResumeRequested()]
@@ -403,6 +420,21 @@ def _requested(
     if view.room is None:
         return record, []
     return dataclasses.replace(record, places=view.room), [events.Begin()]
+
+
+def _asks_to_resume(resource: Object, record: JobRecord) -> bool:
+    """Whether a user has asked since the last time that a job goes on."""
+    return str((resource["metadata"].get("annotations") or {}).get(RESUME, "")) != record.resumed
+
+
+def _is_untouched(record: JobRecord) -> bool:
+    """Whether a job has never begun."""
+    state = record.state
+    return (
+        state.phase is JobPhase.PENDING
+        and not record.resumes
+        and not any(each.attempt for each in state.replicas)
+    )
 
 
 def _adjusted(record: JobRecord, wanted: JobSpec | str, resource: Object, now: float) -> list[events.Event]:
