@@ -90,6 +90,21 @@ def test_nothing_is_left_when_the_disk_is_full(whole: Recording, small_disk: Cal
     assert [each.name for each in folder.iterdir()] == ["filler"]
 
 
+def test_what_could_not_be_read_again_is_not_written(
+    whole: Recording, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = len(whole.samples) + len(whole.steps) + len(whole.evaluations)
+    monkeypatch.setattr(recordings, "MOST_ROWS", rows)
+    recordings.write(tmp_path / "run.parquet", whole)
+    assert recordings.read(tmp_path / "run.parquet") == whole
+    monkeypatch.setattr(recordings, "MOST_ROWS", rows - 1)
+    with pytest.raises(
+        StoreError, match=f"it has {rows:,} measurements, and at most {rows - 1:,} can be read"
+    ):
+        recordings.write(tmp_path / "other.parquet", whole)
+    assert not (tmp_path / "other.parquet").exists()
+
+
 def changed(path: Path, tmp_path: Path, **columns: list[object]) -> Path:
     """Write the table of a recording again with other columns."""
     table = parquet.read_table(path)

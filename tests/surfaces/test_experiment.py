@@ -56,7 +56,9 @@ def test_a_simulated_experiment_is_shown_and_written(
     html = (tmp_path / "server-cores-experiment.html").read_text()
     assert "faster" in read(html).text
     assert "runs" in plots_of(html)
-    assert json.loads((tmp_path / "server-cores-experiment.json").read_text())["kind"] == "Experiment"
+    raw = json.loads((tmp_path / "server-cores-experiment.json").read_text())
+    assert raw["kind"] == "Experiment"
+    assert json.loads(paceline("experiment", "report", "server-cores", "-o", "json").stdout) == raw
 
 
 @pytest.mark.parametrize(

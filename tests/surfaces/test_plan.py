@@ -151,6 +151,15 @@ def test_a_plan_is_saved_compared_and_obeyed(paceline, files, tmp_path):
     assert "nothing moves" in done.stdout
 
 
+def test_a_plan_that_is_saved_is_a_document_too(paceline, files, tmp_path):
+    job, variables = files
+    common = ("plan", str(job), "--variables", str(variables), "--save", str(tmp_path / "plan.json"))
+    assert paceline(*common).stdout == ""
+    found = json.loads(paceline(*common, "-o", "json").stdout)
+    assert (found["kind"], found["name"]) == ("VariablePlanDetails", "job-file")
+    assert json.loads(paceline(*common, "--choose", "job-file", "-o", "json").stdout) == found
+
+
 def test_a_plan_for_another_job_is_refused_by_name(paceline, files, tmp_path):
     job, variables = files
     saved = tmp_path / "plan.json"

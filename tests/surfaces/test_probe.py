@@ -11,7 +11,9 @@ from support import filled_homes, probed_runs
 
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import state_dirs
+from paceline.services.studying.probes import Prober
 from paceline.stores import open_store
+from paceline.surfaces.documents import API_VERSION
 
 Paceline = Callable[..., Result]
 
@@ -48,6 +50,20 @@ def test_a_probe_as_a_document(home: state_dirs.Home, paceline: Paceline) -> Non
         (["worker-0", "worker-1"], "rests"),
     ]
     assert found["cuts"][1]["felt"] == ["ps-0"]
+
+
+def test_a_probe_that_is_only_planned_is_a_document_too(
+    home: state_dirs.Home, paceline: Paceline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    filled_homes.fill(home, "live", phase=JobPhase.RUNNING)
+    monkeypatch.setattr(Prober, "plan", lambda _prober, name: [f"{name} would be probed"])
+    asked = ("probe", "live", "--dry-run", "--seconds", "60", "--cost", "2")
+    assert paceline(*asked).stdout == "live would be probed\n"
+    found = json.loads(paceline(*asked, "-o", "json").stdout)
+    assert found == {
+        "apiVersion": API_VERSION, "kind": "ProbePlan", "name": "live", "most_seconds": 60.0,
+        "most_share": 0.02, "lines": ["live would be probed"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

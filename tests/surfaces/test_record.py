@@ -79,6 +79,29 @@ def test_a_file_is_looked_at_as_the_job_it_was_made_of(
     assert "next: paceline why clicks.parquet" in page.stderr
 
 
+def test_a_recording_that_would_be_too_large_has_longer_intervals(
+    measured: Home, paceline: Paceline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    paceline("record", "clicks", "-o", "all.parquet")
+    every = recordings.read(tmp_path / "all.parquet")
+    monkeypatch.setattr(recordings, "MOST_ROWS", 100)
+    made = paceline("record", "clicks")
+    assert made.exit_code == 0, made.stderr
+    assert "measurements are combined into intervals of" in made.stderr
+    found = recordings.read(tmp_path / "clicks.parquet")
+    rows = len(found.samples) + len(found.steps) + len(found.evaluations)
+    assert 50 <= rows <= 100
+    assert found.evaluations == every.evaluations
+    for name in ("samples", "steps"):
+        few, many = getattr(found, name), getattr(every, name)
+        assert [each.at for each in few] == sorted(each.at for each in few)
+        assert {each.replica for each in few} == {each.replica for each in many}
+        assert sum(each.interval_seconds for each in few) == sum(each.interval_seconds for each in many)
+    assert sum(each.steps for each in found.steps) == sum(each.steps for each in every.steps)
+    assert found.run.notes[-1] in made.stderr
+
+
 def test_a_lost_job_is_shown_as_it_was(home: Home, paceline: Paceline, tmp_path: Path) -> None:
     fill(home, "clicks", phase=JobPhase.RUNNING, loads=(0.9, 0.1), steps=3)
     file = tmp_path / "then.parquet"

@@ -12,9 +12,11 @@ from click.testing import Result
 from support import paced_jobs
 
 from paceline.model.explanations.causes import FieldChange
+from paceline.services.studying import proposals
 from paceline.specs.edits import edits
 from paceline.stores import recordings
 from paceline.surfaces.cli.verbs import tune
+from paceline.surfaces.documents import API_VERSION
 
 RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "diagnosis" / "recordings"
 DENSE = str(RECORDINGS / "dense-update.medium.wide-deep-middle-plain-4.parquet")
@@ -49,6 +51,19 @@ def test_proposals_for_programs(paceline: Paceline) -> None:
     assert first["name"] == "dense-update"
     assert first["gain"]["low"] > 1
     assert "+      name: lazy-adam" in first["diff"]
+
+
+def test_a_change_of_which_there_is_none_is_a_document_too(
+    paceline: Paceline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proposals, "proposals", lambda *_: [])
+    result = paceline("tune", DENSE, "--live", "-o", "json")
+    document = json.loads(result.stdout)
+    assert (result.exit_code, document["apiVersion"], document["kind"]) == (0, API_VERSION, "LiveChange")
+    assert [document[name] for name in ("proposal", "before", "after", "judgement")] == [None] * 4
+    assert document["why_none"]
+    assert document["why_none"] in result.stderr
+    assert paceline("tune", DENSE, "--live").stdout == ""
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -13,10 +15,11 @@ from support.filled_homes import fill
 from paceline.errors import EngineError
 from paceline.model.explanations.causes import Cause, Explanation
 from paceline.model.explanations.findings import Severity
-from paceline.model.jobs.statuses import JobPhase
+from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.services.local import state_dirs
 from paceline.services.local.jobs import Jobs
 from paceline.services.observing import diagnosis_runs, wait_conditions
+from paceline.surfaces.cli.verbs import run as run_verb
 from paceline.surfaces.cli.wait_goals import GOAL, WaitGoal
 
 if TYPE_CHECKING:
@@ -133,6 +136,21 @@ def test_a_finding_of_a_job_that_has_ended(home: state_dirs.Home, paceline: Pace
     assert (missing.exit_code, missing.stdout) == (6, "")
     assert "bad failed without PS001 or PS004: worker-1: exit code 3" in missing.stderr
     assert "good succeeded without a finding" in paceline("wait", "good", "--for", "finding").stderr
+
+
+def test_a_message_cannot_act_on_the_terminal(home: state_dirs.Home, paceline: Paceline) -> None:
+    fill(home, "bad", phase=JobPhase.FAILED, message="\x1b]0;mine\x07\x1b[31mred")
+    missing = paceline("wait", "bad")
+    assert (missing.exit_code, "\x1b" in missing.stderr, "red" in missing.stderr) == (6, False, True)
+
+
+def test_last_lines_cannot_act_on_the_terminal() -> None:
+    said: list[str] = []
+    row = dataclasses.replace(measured_runs.recording().replicas[0], phase=ReplicaPhase.FAILED)
+    line = SimpleNamespace(text="  \x1b[31mred")
+    jobs = SimpleNamespace(replicas=lambda name: [row], logs=lambda run, wanted: [line])
+    run_verb._say_last_words(SimpleNamespace(say=said.append), jobs, RUN)  # type: ignore[arg-type]
+    assert said == [f"the last lines of {row.replica}:", "    \\x1b[31mred"]
 
 
 def test_a_step(home: state_dirs.Home, paceline: Paceline) -> None:

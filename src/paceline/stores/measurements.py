@@ -275,6 +275,28 @@ def _made(kind: type[M], columns: Mapping[str, Sequence[Any]], count: int) -> li
     return made
 
 
+def combined(kind: type[M], measured: Iterable[M], every_seconds: float) -> list[M]:
+    """Return measurements combined into one for each window of a replica and attempt, in the order of time.
+
+    Args:
+        kind: their kind.
+        measured: the measurements.
+        every_seconds: length of a window.
+    """
+    by_attempt: dict[tuple[roles.ReplicaId, int], list[M]] = collections.defaultdict(list)
+    for each in sorted(measured, key=operator.attrgetter("at")):
+        by_attempt[each.replica, each.attempt].append(each)
+    combined_values: list[M] = []
+    for (replica, attempt), each_of in by_attempt.items():
+        measured_columns = {name: [getattr(each, name) for each in each_of] for name in packings.names(kind)}
+        columns = combinations.combined(measured_columns, every_seconds)
+        count = len(columns["at"])
+        owners: dict[str, Sequence[Any]] = {"replica": [replica] * count, "attempt": [attempt] * count}
+        combined_values += _made(kind, {**columns, **owners}, count)
+    combined_values.sort(key=operator.attrgetter("at"))
+    return combined_values
+
+
 def _combined(chunk: packings.MeasurementChunk, every_seconds: float) -> packings.MeasurementChunk:
     return dataclasses.replace(chunk, columns=combinations.combined(chunk.columns, every_seconds))
 

@@ -79,8 +79,13 @@ def write(path: Path, recording: Recording) -> None:
     """Write a recording to a file; a failure leaves no partial file.
 
     Raises:
-        StoreError: the file cannot be written.
+        StoreError: the file cannot be written, or has more rows than a reader loads.
     """
+    rows = len(recording.samples) + len(recording.steps) + len(recording.evaluations)
+    if rows > MOST_ROWS:
+        raise StoreError(
+            f"{path} cannot be written: it has {rows:,} measurements, and at most {MOST_ROWS:,} can be read"
+        )
     head = _Head(
         version=VERSION,
         at=recording.at,

@@ -16,7 +16,7 @@ import pytest
 from support.operator_scenes import Scene, is_worker, job
 
 from paceline import specs
-from paceline.engines.kubernetes import kinds
+from paceline.engines.kubernetes import kinds, times
 from paceline.engines.kubernetes.clusters import ClusterError, OutputLine
 from paceline.errors import Conflict, InvalidInput, NotFound, WaitTimeout
 from paceline.model.jobs.code_sources import Code, Git
@@ -26,6 +26,8 @@ from paceline.model.jobs.statuses import JobPhase, ReplicaPhase
 from paceline.model.studies import trained_models
 from paceline.model.studies.tunings import Objective
 from paceline.services import packed_folders
+from paceline.services.cluster import announcements
+from paceline.services.cluster.announcements import Announcement
 from paceline.services.cluster.jobs import ClusterJobs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.services.cluster.submits import FINGERPRINT, SUBMIT
@@ -250,6 +252,71 @@ def test_what_happened_is_told_in_order(cluster: Cluster) -> None:
     assert (str(exited.replica), exited.attempt, exited.message) == ("worker-0", 1, "exit code 3")
     numbers = [number for number, _ in happened]
     assert cluster.jobs.events("clicks", since_id=numbers[-2]) == happened[-1:]
+
+
+def test_an_event_keeps_its_number_when_kubernetes_forgets_older_ones(cluster: Cluster) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    before = cluster.jobs.events("clicks")
+    for name in cluster.scene.cluster.of_kind(kinds.EVENTS):
+        cluster.scene.cluster.remove(kinds.EVENTS, name)
+    cluster.jobs.stop("clicks")
+    cluster.until_phase("clicks", "stopped")
+    later = cluster.jobs.events("clicks", since_id=before[-1][0])
+    assert later[-1][1].kind == "stopped"
+    assert later == cluster.jobs.events("clicks")
+
+
+def test_the_numbers_of_events_stay_below_those_of_the_store_until_it_has_the_job(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    submit(cluster)
+    cluster.until_phase("clicks", "running")
+    url = f"sqlite:///{tmp_path}/kept.db"
+    open_store(url).close()
+    measurements = ClusterMeasurements(cluster.scene.cluster, store_url=url, home=tmp_path)
+    jobs = dataclasses.replace(cluster.jobs, measurements=measurements)
+    assert [number for number, _ in jobs.events("clicks")] == [1, 2]
+    measurements.close()
+
+
+def test_events_of_one_moment_are_in_the_order_of_their_numbers(cluster: Cluster) -> None:
+    submit(cluster)
+    resource, now = cluster.jobs.objects.resource("clicks"), 1.8e9
+    for number in range(12):
+        news = Announcement("output", f"event {number}")
+        event = announcements.event(resource, news, now=now, number=number)
+        cluster.runner.run(cluster.scene.cluster.create(kinds.EVENTS, event))
+    found = [(number, each.message) for number, each in cluster.jobs.events("clicks") if each.at == now]
+    assert [message for _, message in found] == [f"event {number}" for number in range(12)]
+    assert len({number for number, _ in found}) == 12
+    assert found[-1][0] < 2**53  # JavaScript keeps it.
+
+
+@pytest.mark.parametrize("name", ["clicks", "clicks.17f1b2c3d4e5f607", "clicks.zz.1", f"clicks.{'f' * 40}.1"])
+def test_an_event_with_a_foreign_name_has_its_place_by_its_time(cluster: Cluster, name: str) -> None:
+    submit(cluster)
+    resource = cluster.jobs.objects.resource("clicks")
+    for each, now in (("first", 1.8e9), ("theirs", 1.8e9 + 1), ("last", 1.8e9 + 2)):
+        event = announcements.event(resource, Announcement("output", each), now=now, number=0)
+        if each == "theirs":
+            event["metadata"]["name"] = name
+        cluster.runner.run(cluster.scene.cluster.create(kinds.EVENTS, event))
+    found = [(number, each.message) for number, each in cluster.jobs.events("clicks") if each.at >= 1.8e9]
+    assert [message for _, message in found] == ["first", "theirs", "last"]
+    assert found[-1][0] < 2**53
+
+
+def test_an_event_without_a_time_has_that_of_its_making(cluster: Cluster) -> None:
+    submit(cluster)
+    resource = cluster.jobs.objects.resource("clicks")
+    event = announcements.event(resource, Announcement("output", "theirs"), now=1.8e9, number=0)
+    event["metadata"]["name"] = "clicks"
+    event["firstTimestamp"] = None
+    cluster.runner.run(cluster.scene.cluster.create(kinds.EVENTS, event))
+    stored = cluster.scene.cluster.of_kind(kinds.EVENTS)["clicks"]["metadata"]["creationTimestamp"]
+    ((number, told),) = [each for each in cluster.jobs.events("clicks") if each[1].message == "theirs"]
+    assert (number, told.at) == (int(times.seconds(stored) * 1e6), times.seconds(stored))
 
 
 def test_logs_are_read_once_and_in_order(cluster: Cluster) -> None:

@@ -65,3 +65,29 @@ def test_a_job_that_ends_during_a_look_is_told_of_to_its_end(
     assert found[-1].event == "end"
     events = [json.loads(each.raw_data) for each in found if each.event == "event"]
     assert [each["kind"] for each in events][-1:] == ["succeeded"]
+
+
+def test_events_that_a_feed_has_dropped_come_from_the_store(
+    home: state_dirs.Home, api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(feeds, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(feeds, "MOST_EVENTS", 3)
+    filled_homes.fill(home, "going", phase=JobPhase.RUNNING, loads=(0.5, 0.9), steps=3)
+    feed = feeds.Feed(api, LookCache(api, time.monotonic), "going", time.monotonic)
+    store = api.store
+
+    async def allowed() -> None:
+        """Let the follower go on."""
+
+    async def followed() -> list[Any]:
+        stream = feeds.followed(feed, api, "going", 0, allowed, whole=False)
+        async for each in stream:
+            if each.event == "diagnosis":
+                break
+        happened = [JobEvent(at=1.0, kind=f"event-{number}", message="") for number in range(7)]
+        ended = dataclasses.replace(store.load_state("going"), phase=JobPhase.SUCCEEDED)
+        store.save_state("going", ended, at=2.0, events=happened)
+        return [each async for each in stream if each.event == "event"]
+
+    found = [json.loads(each.raw_data)["kind"] for each in asyncio.run(followed())]
+    assert found == [f"event-{number}" for number in range(7)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urljoin
 
 import pytest
 from starlette.testclient import TestClient
@@ -125,3 +126,28 @@ def test_who_may_not_look_here_is_shown_where_else(client: TestClient) -> None:
     assert answer.status_code == 403
     assert f'href="/n/{OTHER}/namespaces"' in answer.text
     assert client.get(f"/n/{OTHER}/namespaces", headers=HTML).status_code == 200
+
+
+def test_the_address_of_a_job_in_another_namespace_leads_to_it(client: TestClient) -> None:
+    body = {"source": JOB}
+    for asked, location in (
+        (f"/api/v1/jobs?namespace={OTHER}", f"/api/v1/jobs/x?namespace={OTHER}"),
+        ("/api/v1/jobs", "/api/v1/jobs/x"),
+        (f"/n/{OTHER}/api/v1/jobs", f"/n/{OTHER}/api/v1/jobs/x-2"),
+    ):
+        made = client.post(asked, json=body)
+        assert (made.status_code, made.headers["location"]) == (201, location), made.text
+        assert client.get(location).json()["name"] == made.json()["name"]
+
+
+@pytest.mark.parametrize(
+    "path", ["//evil.example/x", "///evil.example", "/%09/evil.example", "/%5Cevil.example"]
+)
+def test_no_link_of_a_page_leads_to_the_host_that_its_path_names(client: TestClient, path: str) -> None:
+    for prefix in ("", f"/n/{OTHER}"):
+        text = client.get(f"http://testserver{prefix}{path}", headers=HTML).text
+        links = re.findall(r'href="([^"]*(?:theme|language)=[^"]*)"', text)
+        assert len(links) >= 4
+        for link in links:
+            assert urljoin("http://testserver/", link).startswith("http://testserver/"), link
+            assert not link.startswith(("//", "/\\")), link

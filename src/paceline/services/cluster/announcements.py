@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -19,6 +20,8 @@ from paceline.rendering import labels
 
 _COMPONENT = "paceline"
 _LONGEST_MESSAGE = 1000
+#: How the name of an event ends (`event`).
+_NAME = re.compile(r"\.(?P<microseconds>[0-9a-f]{1,13})\.(?P<number>[0-9]{1,6})$", re.ASCII)
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +65,10 @@ def _has_ended(before: ReplicaState, after: ReplicaState) -> bool:
 
 
 def event(resource: Object, announced: Announcement, *, now: float, number: int) -> Object:
-    """Return the Kubernetes event of an announcement; ``number`` distinguishes events of the same moment."""
+    """Return the Kubernetes event of an announcement; ``number`` distinguishes events of the same moment.
+
+    Its name has the moment and the number, from which it is numbered (`event_number`).
+    """
     namespace, name = key_of(resource)
     time = times.text(now)
     about = f"{announced.replica}: " if announced.replica else ""
@@ -89,6 +95,24 @@ def event(resource: Object, announced: Announcement, *, now: float, number: int)
         "lastTimestamp": time,
         "count": 1,
     }
+
+
+def event_number(told: Object) -> int:
+    """Return the number of a Kubernetes event: the microsecond of its moment, plus its number there.
+
+    Kubernetes forgets old events, so their places in a list change. This number stays the same, later events
+    have larger ones, and it is below 2**53, so JavaScript keeps it. An event that Paceline has not named has
+    the microsecond of its time.
+    """
+    named = _NAME.search(told["metadata"]["name"])
+    if named is None:
+        return int(event_time(told) * 1e6)
+    return int(named["microseconds"], 16) + int(named["number"])
+
+
+def event_time(told: Object) -> float:
+    """Return when a Kubernetes event happened (Unix seconds); others than Paceline may leave its time out."""
+    return times.seconds(told.get("firstTimestamp") or told["metadata"]["creationTimestamp"])
 
 
 async def publish(

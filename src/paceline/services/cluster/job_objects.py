@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ from paceline.errors import NotFound
 from paceline.model.jobs.runs import JobEvent
 from paceline.model.roles import ReplicaId
 from paceline.rendering import labels
-from paceline.services.cluster import admissions, resources
+from paceline.services.cluster import admissions, announcements, resources
 from paceline.services.cluster import runs as cluster_runs
 from paceline.services.cluster.measurements import ClusterMeasurements
 from paceline.specs.yaml_text import problems
@@ -152,17 +152,25 @@ class JobObjects:
 
         The cluster keeps events for an hour or so.
         """
+        events: Iterable[tuple[int, JobEvent]]
         if self.measurements.has_store:
             with contextlib.suppress(NotFound):  # The operator has not seen it yet, or uses another store.
                 found = self.measurements.kept(self.scope(), name, self.resource_if_there(name))
                 return found.store.events(found.run.name, since_id=since_id)
-        return [(number, event) for number, event in self.cluster_events(name) if number > since_id]
+            # The store will have the job in a moment, and its numbers are small: a follower must not have
+            # seen a larger one.
+            events = enumerate((event for _, event in self.cluster_events(name)), start=1)
+        else:
+            events = self.cluster_events(name)
+        return [(number, event) for number, event in events if number > since_id]
 
     def cluster_events(self, name: str) -> list[tuple[int, JobEvent]]:
-        """Return the Kubernetes events of a job, numbered from 1."""
+        """Return the Kubernetes events of a job, each with a number that stays the same."""
         uid = self.resource(name)["metadata"]["uid"]
         selector = f"{labels.JOB}={name}"
         found = self.do(self.cluster.list(kinds.EVENTS, namespace=self.namespace, selector=selector)).objects
         own = [each for each in found if each["involvedObject"].get("uid") == uid]
-        ordered = sorted(own, key=lambda each: each["metadata"]["name"])
-        return list(enumerate(map(resources.event, ordered), start=1))
+        numbered = sorted(
+            ((announcements.event_number(each), each) for each in own), key=lambda pair: pair[0]
+        )
+        return [(number, resources.event(each)) for number, each in numbered]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from paceline.engines.kubernetes import pod_states, times
+from paceline.engines.kubernetes import pod_states
 from paceline.engines.kubernetes.clusters import Object
 from paceline.model.jobs.runs import KUBERNETES, JobEvent, ReplicaRow, Run, RunSummary, replica_counts
 from paceline.model.jobs.statuses import ReplicaPhase
 from paceline.model.roles import Role
 from paceline.model.studies import trained_models
 from paceline.rendering import labels
-from paceline.services.cluster import runs
+from paceline.services.cluster import announcements, runs
 from paceline.services.cluster.records import JobRecord
 from paceline.specs.job_file import custom_resources
 
@@ -82,7 +82,7 @@ def event(told: Object) -> JobEvent:
     message = told.get("message", "").removeprefix(f"{replica}: ")
     kind = re.sub(r"(?<!^)(?=[A-Z])", "-", told["reason"]).lower()
     return JobEvent(
-        at=times.seconds(told["firstTimestamp"]),
+        at=announcements.event_time(told),
         kind=kind,
         message="" if message == kind else message,
         replica=replica,

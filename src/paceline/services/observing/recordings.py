@@ -16,7 +16,7 @@ from paceline.errors import InvalidInput, NotFound, PacelineError
 from paceline.model.explanations.causes import Evidence, Explanation
 from paceline.model.jobs.runs import Run
 from paceline.model.measures.recordings import OutputTail, Recording
-from paceline.model.measures.samples import StepReport
+from paceline.model.measures.samples import Sample, StepReport
 from paceline.model.roles import ReplicaId
 from paceline.model.traces import traced_steps as models
 from paceline.model.traces.traced_steps import Trace
@@ -24,7 +24,7 @@ from paceline.model.variables.variable_plans import Plan
 from paceline.services import variable_plans
 from paceline.services.life_cycles import JobReader
 from paceline.services.logs import LogSelection
-from paceline.stores import Store
+from paceline.stores import Store, measurements
 
 #: The approximate size of a thinned recording in samples: 220 replicas for an hour have one every 40 s.
 MOST_SAMPLES = 20_000
@@ -34,6 +34,10 @@ RECENT_SECONDS = 120.0
 AHEAD_SECONDS = 5.0
 #: How many lines of each attempt's output go into a file, and how many characters of each line.
 OUTPUT_LINES, OUTPUT_CHARACTERS = 500, 2000
+#: How the note of a recording begins whose measurements were combined.
+COMBINED = "measurements are combined into intervals"
+#: Measurements are not combined into longer intervals.
+_LONGEST_SECONDS = 1e6
 #: How many of the newest traces are searched for one that has steps.
 _NEWEST_TRACES = 3
 _UNKNOWN = "what its place says of its replicas, and whether it fits: a recording does not have it"
@@ -146,17 +150,41 @@ def whole(
     )
 
 
-def exported(jobs: JobReader, name: str) -> Recording:
+def exported(jobs: JobReader, name: str, *, most_rows: int) -> Recording:
     """Return everything known of a job for a recording file, including the end of its output.
+
+    Args:
+        jobs: where the job is.
+        name: its name.
+        most_rows: how many measurements the file may have (see `shortened`).
 
     Raises:
         NotFound: the job does not exist.
         StoreError: the store or the run's folder cannot be read.
     """
-    recording = whole(jobs, name)
+    recording = shortened(whole(jobs, name), most_rows)
     return dataclasses.replace(
         recording, output=_output(jobs, jobs.get(name), LogSelection(tail=OUTPUT_LINES))
     )
+
+
+def shortened(recording: Recording, most_rows: int) -> Recording:
+    """Return a recording with at most so many measurements, and a note if it has fewer than before.
+
+    Samples and step reports are combined into intervals that are as long as that takes. Evaluations stay.
+    """
+    room = most_rows - len(recording.evaluations)
+    samples, steps = recording.samples, recording.steps
+    rows, every = len(samples) + len(steps), 1.0
+    if rows <= room:
+        return recording
+    while len(samples) + len(steps) > room and every < _LONGEST_SECONDS:
+        every *= 2
+        samples = measurements.combined(Sample, samples, every)
+        steps = measurements.combined(StepReport, steps, every)
+    note = f"{COMBINED} of {every:g} s: there are {rows:,}, and a file has at most {most_rows:,}"
+    run = dataclasses.replace(recording.run, notes=(*recording.run.notes, note))
+    return dataclasses.replace(recording, run=run, samples=samples, steps=steps)
 
 
 class RunFilesCache:

@@ -107,10 +107,16 @@ class Follower:
         from paceline.surfaces.views import tops
 
         if not self._jobs.IS_MEASURED_AT_HAND:
-            message = f": {run.message}" if run.message else ""
-            self._say(f"{run.name} is {run.phase}{message}")
+            self._say(f"{run.name} is {run.phase}{said_of(run)}")
         elif run.started_at is not None:
             self._say(tops.progress_line(self._jobs.snapshot(run.name)))
+
+
+def said_of(run: Run) -> str:
+    """Return what is said of the phase of a job, behind a colon; empty if nothing is."""
+    from paceline.surfaces.views import cells
+
+    return f": {cells.clean(run.message)}" if run.message else ""
 
 
 def event_line(event: JobEvent) -> str:

@@ -59,8 +59,16 @@ class ReportEvidence:
         return rates.latest(self.recording.evaluations, lambda evaluation: evaluation.auc)
 
 
-def gather(api: JobReader, name: str, *, best_auc: float | None = None) -> ReportEvidence:
+def gather(
+    api: JobReader, name: str, *, best_auc: float | None = None, with_logs: bool = True
+) -> ReportEvidence:
     """Return the evidence for a report on a run.
+
+    Args:
+        api: where the run is.
+        name: its name.
+        best_auc: the best AUC that any model can reach on these data; None if unknown.
+        with_logs: whether to show the last output of failed replicas.
 
     Raises:
         NotFound: there is no such run.
@@ -68,7 +76,7 @@ def gather(api: JobReader, name: str, *, best_auc: float | None = None) -> Repor
     """
     recording = recordings.whole(api, name, thinned=True)
     found = of(recording, situation=recordings.situation_of(api, recording), best_auc=best_auc)
-    return dataclasses.replace(found, logs=log_tails(api, recording))
+    return dataclasses.replace(found, logs=log_tails(api, recording) if with_logs else ())
 
 
 def of(

@@ -233,6 +233,19 @@ def _check_origin(request: Request) -> None:
         raise RequestRefused(HTTPStatus.FORBIDDEN, "a page of another site asked for this")
 
 
+def check_entry(request: Request) -> None:
+    """Check that no page of another site logs a browser in or out, or it would act for another user.
+
+    Such a request needs no cookie. A program states no origin, and is let through.
+
+    Raises:
+        RequestRefused: the request comes from a page of another site.
+    """
+    site, origin = request.headers.get("sec-fetch-site"), request.headers.get("origin")
+    if (site is not None or origin is not None) and site != "none":
+        _check_origin(request)
+
+
 Known = Annotated[Caller, Depends(caller)]
 
 

@@ -7,7 +7,7 @@ import collections
 import dataclasses
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from fastapi.sse import ServerSentEvent
 from starlette.concurrency import run_in_threadpool
@@ -23,7 +23,7 @@ from paceline.surfaces.web.problems import RequestRefused
 LOOK_SECONDS = 1.0
 #: For how many jobs a feed is kept.
 MOST_FEEDS = 64
-#: How many events a feed keeps; a new follower gets older ones from the store.
+#: How many events a feed keeps; followers get older ones from the store.
 MOST_EVENTS = 1000
 
 
@@ -156,13 +156,16 @@ async def followed(
         try:
             await check()
             update = await feed.current()
+            if submitted_at not in (None, update.submitted_at):
+                last_id = 0  # It is another job, whose events have numbers of their own.
+            news: Sequence[tuple[int, str]] = update.events
+            if len(news) >= MOST_EVENTS and news[0][0] > last_id:  # The feed may have dropped some.
+                news = await run_in_threadpool(events, jobs, name, last_id)
         except (PacelineError, RequestRefused) as error:
             yield ServerSentEvent(event="problem", data={"detail": str(error)})
             return
-        if submitted_at not in (None, update.submitted_at):
-            last_id = 0  # It is another job, whose events have numbers of their own.
         submitted_at = update.submitted_at
-        for number, text in update.events:
+        for number, text in news:
             if number > last_id:
                 yield ServerSentEvent(event="event", raw_data=text, id=str(number))
                 last_id = number

@@ -11,10 +11,13 @@ from starlette.testclient import TestClient
 from support import filled_homes
 
 from paceline.model.jobs.runs import SEEN, JobEvent
+from paceline.model.jobs.statuses import JobPhase
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId
 from paceline.services.local import state_dirs
-from paceline.stores import open_store
+from paceline.stores import open_store, recordings
+from paceline.surfaces.web.gates import TokenGate
+from paceline.surfaces.web.operations import ApiOperation
 
 HOSTILE = "</pre><script>alert(1)</script>"
 
@@ -142,6 +145,26 @@ def test_the_report_is_a_file(client: TestClient, recorded: str) -> None:
     assert answer.headers["content-disposition"] == f'attachment; filename="{recorded}-report.html"'
     assert "PS101" in answer.text
     assert client.get("/jobs/missing/report").status_code == 404
+
+
+def test_the_report_and_the_recording_show_output_only_to_callers_who_may_read_it(
+    client: TestClient, home: state_dirs.Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = filled_homes.fill(home, "clicks", phase=JobPhase.FAILED)
+    (Path(run.directory) / "logs").mkdir(parents=True)
+    for row in ("ps-0", "worker-0"):
+        (Path(run.directory) / "logs" / f"{row}.1.log").write_text("the secret of the output\n")
+    assert "the secret of the output" in client.get("/jobs/clicks/report").text
+    monkeypatch.setattr(
+        TokenGate, "allows", lambda _gate, _caller, operation, _namespace: operation is not ApiOperation.LOGS
+    )
+    assert client.get("/jobs/clicks/logs").status_code == 403
+    answer = client.get("/jobs/clicks/report")
+    assert answer.status_code == 200
+    assert "the secret of the output" not in answer.text
+    file = tmp_path / "clicks.parquet"
+    file.write_bytes(client.get("/api/v1/jobs/clicks/recording").content)
+    assert recordings.read(file).output == ()
 
 
 def test_without_scripts_the_page_has_the_numbers(client: TestClient, recorded: str) -> None:

@@ -38,6 +38,41 @@ def test_the_token_can_be_entered(stranger: TestClient) -> None:
     assert stranger.get("/jobs/missing", headers=HTML).status_code == 404
 
 
+OTHER_SITES = [
+    {"Sec-Fetch-Site": "cross-site"},
+    {"Sec-Fetch-Site": "same-site", "Origin": "http://testserver"},
+    {"Origin": "http://evil.example"},
+    {"Origin": "http://testserver:81"},
+    {"Origin": "null"},
+]
+OWN_SITE = [
+    {},
+    {"Sec-Fetch-Site": "same-origin", "Origin": "null"},
+    {"Sec-Fetch-Site": "none"},
+    {"Origin": "http://testserver"},
+]
+
+
+@pytest.mark.parametrize("headers", OTHER_SITES)
+def test_another_site_can_neither_log_a_browser_in_nor_out(
+    stranger: TestClient, headers: dict[str, str]
+) -> None:
+    answer = stranger.post("/enter", data={"token": "the-token"}, headers=HTML | headers)
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+    stranger.get("/enter", params={"token": "the-token"})
+    assert stranger.post("/leave", headers=HTML | headers).status_code == 403
+    assert stranger.get("/", headers=HTML).status_code == 200
+
+
+@pytest.mark.parametrize("headers", OWN_SITE)
+def test_the_own_pages_log_a_browser_in_and_out(stranger: TestClient, headers: dict[str, str]) -> None:
+    stranger.post("/enter", data={"token": "the-token"}, headers=HTML | headers)
+    assert stranger.get("/", headers=HTML).status_code == 200
+    stranger.post("/leave", headers=HTML | headers)
+    assert stranger.get("/", headers=HTML).status_code == 401
+
+
 @pytest.mark.parametrize("form", [{"token": "wrong"}, {}, {"token": "%ff\0"}])
 def test_a_wrong_token_does_not_let_in(stranger: TestClient, form: dict[str, str]) -> None:
     answer = stranger.post("/enter", data=form, headers=HTML)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import Result
 from starlette.testclient import TestClient
 
 from paceline.services.local import jobs
+from paceline.stores import recordings
 
 
 def test_why_is_what_the_command_line_says(
@@ -99,3 +101,14 @@ def test_a_recording_says_what_it_is(client: TestClient, recorded: str) -> None:
     answer = client.get(f"/api/v1/jobs/{recorded}/recording")
     assert answer.headers["content-type"] == "application/vnd.apache.parquet"
     assert answer.content.startswith(b"PAR1")
+
+
+def test_a_recording_that_would_be_too_large_has_longer_intervals(
+    client: TestClient, recorded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(recordings, "MOST_ROWS", 60)
+    file = tmp_path / "recorded.parquet"
+    file.write_bytes(client.get(f"/api/v1/jobs/{recorded}/recording").content)
+    found = recordings.read(file)
+    assert 0 < len(found.samples) + len(found.steps) + len(found.evaluations) <= 60
+    assert "measurements are combined into intervals of" in found.run.notes[-1]

@@ -52,16 +52,16 @@ def command(
             experiment = store.experiment(target)
     if action == "report":
         _report(session, experiment)
-        return
-    if output == "table":
-        from paceline.surfaces.views import experiments as views
-
-        printing.show(views.page(experiment, width=printing.width()))
-    else:
+    if output != "table":
         from paceline.surfaces import documents
 
         printing.emit(documents.experiment(experiment), output)
-    session.suggest(f"paceline experiment report {experiment.name}")
+    elif action != "report":
+        from paceline.surfaces.views import experiments as views
+
+        printing.show(views.page(experiment, width=printing.width()))
+    if action != "report":
+        session.suggest(f"paceline experiment report {experiment.name}")
 
 
 def _run(

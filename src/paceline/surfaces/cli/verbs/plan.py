@@ -73,8 +73,8 @@ def command(
         session.say(f"saved: {save}; a job obeys it with training: {{variable_plan: {save}}}")
     if diff is not None:
         _show_differences(specs.load_plan(diff), _chosen(found, choose), output)
-    elif choose is not None:
-        _show_plan(choose, _chosen(found, choose), output)
+    elif choose is not None or (save is not None and output != "table"):
+        _show_plan(choose or found[0].name, _chosen(found, choose), output)
     elif save is None:
         _show_all(found, output)
         session.suggest(f"paceline {'tune' if is_job else 'run'} {target}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -49,8 +50,8 @@ def command(
             probe = probes.newest(jobs, name)
         else:
             if dry_run:
-                for line in probes.Prober.of(jobs, seconds=seconds, most_share=cost / 100).plan(name):
-                    click.echo(line)
+                lines = probes.Prober.of(jobs, seconds=seconds, most_share=cost / 100).plan(name)
+                _show_plan(name, seconds, cost / 100, lines, output)
                 return
             session.say(
                 f"{name} is probed for at most {seconds:g} s, at the cost of at most {cost:g} % of that time"
@@ -66,6 +67,16 @@ def command(
         return
     printing.show(views.page(probe, printing.width()))
     session.suggest(f"paceline why {name}", f"paceline trace {name}")
+
+
+def _show_plan(name: str, most_seconds: float, most_share: float, lines: Sequence[str], output: str) -> None:
+    from paceline.surfaces import documents
+
+    if output == "table":
+        click.echo("\n".join(lines))
+    else:
+        body = {"name": name, "most_seconds": most_seconds, "most_share": most_share, "lines": list(lines)}
+        printing.emit(documents.document("ProbePlan", body), output)
 
 
 def _tell(session: sessions.CliSession, probe: Probe, doing: str) -> None:

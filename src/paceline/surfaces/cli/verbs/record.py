@@ -22,7 +22,8 @@ def command(session: sessions.CliSession, name: str, output: str | None) -> None
     That is its job file, with the values of its environment, and its changes; events, samples, steps, the
     newest traces, what was found when it had ended, the last lines of output. `paceline why`, `top` and
     `report` take the file instead of a NAME, on any machine, and `paceline import` makes a job of it again.
-    A job that runs may be recorded too. Needs pyarrow, as the extra `training` has it.
+    A job that runs may be recorded too. Of more measurements than a file may have, several become one. Needs
+    pyarrow, as the extra `training` has it.
     """
     from paceline.services.observing import recordings
 
@@ -31,11 +32,14 @@ def command(session: sessions.CliSession, name: str, output: str | None) -> None
 
     target = Path(output or f"{name}.parquet")
     with session.jobs() as jobs:
-        recording = recordings.exported(jobs, name)
+        recording = recordings.exported(jobs, name, most_rows=files.MOST_ROWS)
     files.write(target, recording)
     counts = (
         f"{len(recording.samples)} samples, {len(recording.steps)} step reports, "
         f"{len(recording.traces)} traces"
     )
     session.say(f"{target} written: {counts}")
+    for note in recording.run.notes:
+        if note.startswith(recordings.COMBINED):
+            session.say(note)
     session.suggest(f"paceline why {target}", f"paceline report {target}", f"paceline import {target}")

@@ -48,9 +48,8 @@ def command(session: sessions.CliSession, file: str, name: str | None, dry_run: 
             _show(jobs, run, output)
         _say_last_words(session, jobs, run)
     if run.phase is not JobPhase.SUCCEEDED:
-        message = f": {run.message}" if run.message else ""
         raise JobFailed(
-            f"{run.name} {run.phase}{message}",
+            f"{run.name} {run.phase}{following.said_of(run)}",
             f"see why: paceline why {run.name}; go on: paceline resume {run.name}",
         )
     session.suggest(f"paceline top {run.name}", f"paceline describe {run.name}", f"paceline logs {run.name}")
@@ -83,6 +82,7 @@ def _say_last_words(session: sessions.CliSession, jobs: JobReader, run: Run) -> 
     """Print the last lines of the replicas that failed for good: most often they give the reason."""
     from paceline.model.jobs.statuses import ReplicaPhase
     from paceline.services.logs import LogSelection
+    from paceline.surfaces.views import cells
 
     for row in jobs.replicas(run.name):
         if row.phase is ReplicaPhase.FAILED:
@@ -90,4 +90,4 @@ def _say_last_words(session: sessions.CliSession, jobs: JobReader, run: Run) -> 
             written = jobs.logs(run, wanted)
             session.say(f"the last lines of {row.replica}:")
             for line in written:
-                session.say(f"  {line.text}")
+                session.say(f"  {cells.clean_line(line.text)}")

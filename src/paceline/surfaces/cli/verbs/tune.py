@@ -203,19 +203,23 @@ def _change(
     recording = session.measured(name)
     on_cluster = recording.run.engine == KUBERNETES
     objective = tunings.limited(objective, recording.run.spec, on_cluster=on_cluster)
-    found = proposals.proposals(recording, objective)
-    if not found:
-        session.say(f"{name} stays as it is: {proposals.none_known(recording)}")
+    job_proposals = proposals.proposals(recording, objective)
+    if not job_proposals:
+        why_none = proposals.none_known(recording)
+        session.say(f"{name} stays as it is: {why_none}")
+        if output != "table":
+            body = {"job": name, "proposal": None, "before": None, "after": None, "judgement": None}
+            printing.emit(documents.document("LiveChange", {**body, "why_none": why_none}), output)
         return
     with session.jobs() as jobs:
         changer = live_changes.Changer(jobs=jobs, objective=objective, times=times, tell=session.say)
-        done = changer.change(name, found[0])
+        done = changer.change(name, job_proposals[0])
     if output == "table":
         from paceline.surfaces.views import tunings as views
 
         printing.show(views.live(done))
     else:
-        printing.emit(documents.document("LiveChange", documents.plain(done)), output)
+        printing.emit(documents.document("LiveChange", {**documents.plain(done), "why_none": None}), output)
     session.suggest(f"paceline why {name}", f"paceline top {name}")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from paceline.errors import JobFailed, WaitTimeout
-from paceline.surfaces.cli import options, sessions
+from paceline.surfaces.cli import following, options, sessions
 from paceline.surfaces.cli.wait_goals import GOAL, WaitGoal
 
 if TYPE_CHECKING:
@@ -87,6 +87,6 @@ def _wait(jobs: JobControl, name: str, goal: WaitGoal, left: float | None, timeo
         message = f"{name} is still {jobs.get(name).phase}{condition.shortfall()} after {timeout:g} s"
         raise WaitTimeout(message, f"paceline top {name}") from error
     if not is_met:
-        message = f": {run.message}" if run.message else ""
-        raise JobFailed(f"{name} {run.phase}{condition.shortfall()}{message}", f"paceline why {name}")
+        said = following.said_of(run)
+        raise JobFailed(f"{name} {run.phase}{condition.shortfall()}{said}", f"paceline why {name}")
     return condition.outcome(run)

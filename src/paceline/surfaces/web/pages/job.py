@@ -135,10 +135,14 @@ def _newest_trace(asked: CallerRequest, name: str) -> str | None:
 
 @router.get("/report")
 def send_report(asked: Readable, name: Name) -> Response:
-    """Send the page about the job that needs nothing else (``paceline report``)."""
+    """Send the page about the job that needs nothing else (``paceline report``).
+
+    It has the last output of failed replicas only for a caller who may read output.
+    """
     asked.jobs.get(name)
+    found = evidence.gather(asked.jobs, name, with_logs=asked.may(ApiOperation.LOGS))
     headers = {"Content-Disposition": f'attachment; filename="{quote(name)}-report.html"'}
-    return HTMLResponse(pages.page(evidence.gather(asked.jobs, name)), headers=headers)
+    return HTMLResponse(pages.page(found), headers=headers)
 
 
 @router.get("/logs")

@@ -71,9 +71,12 @@ def page(request: Request, template: str, *, status: int = 200, **values: Any) -
 
 
 def _here(request: Request, **changes: str) -> str:
-    """Return the address of this page with changed query parameters."""
+    """Return the address of this page with changed query parameters.
+
+    A path of two slashes would be the name of another host.
+    """
     kept = [(name, value) for name, value in request.query_params.multi_items() if name not in changes]
-    return f"{request.url.path}?{urlencode([*kept, *changes.items()])}"
+    return f"/{request.url.path.lstrip('/')}?{urlencode([*kept, *changes.items()])}"
 
 
 @functools.cache

@@ -32,6 +32,7 @@ async def enter_by_link(request: Request, token: str = "") -> Response:
 @router.post("/enter")
 async def enter_by_form(request: Request, fields: Fields) -> Response:
     """Let a browser in whose user has entered the token."""
+    callers.check_entry(request)
     return await _entered(request, fields.get("token", "").strip())
 
 
@@ -65,6 +66,7 @@ async def _entered(request: Request, token: str) -> Response:
 @router.post("/leave")
 def leave(request: Request) -> Response:
     """End the session, and forget its cookie."""
+    callers.check_entry(request)
     tickets: Tickets = request.app.state.tickets
     tickets.end(request.cookies.get(callers.cookie(request), ""))
     answer = RedirectResponse("/enter", HTTPStatus.SEE_OTHER)

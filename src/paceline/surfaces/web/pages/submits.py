@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Annotated
@@ -21,6 +23,8 @@ from paceline.surfaces.web.routes import jobs as routes
 from paceline.surfaces.web.schemas.runs import Submit
 
 router = APIRouter(include_in_schema=False, prefix="/submit")
+#: How many characters of the number of a form are read.
+_MOST_FORM = 64
 Submitting = Annotated[CallerRequest, Depends(may(ApiOperation.SUBMIT))]
 
 
@@ -37,12 +41,22 @@ def submit(request: Request, asked: Submitting, fields: Fields) -> Response:
     try:
         given = {"base": fields.get("base") or None, "fail_on": fields.get("fail_on") or None}
         body = Submit.model_validate({"source": source, **given})
-        run = routes.submitted(asked, body)
+        run = routes.submitted(asked, body, _key(fields, body))
     except ValidationError as error:
         return _page(request, fields, error.errors()[0]["msg"])
     except PacelineError as error:
         return _page(request, fields, error.message, error)
     return RedirectResponse(f"/jobs/{quote(run.name)}", HTTPStatus.SEE_OTHER)
+
+
+def _key(fields: Mapping[str, str], body: Submit) -> str | None:
+    """Return the key by which a form that is sent twice makes one job; None: the form has no number.
+
+    The text belongs to the key, so a user who corrects it, or goes back and changes it, submits another job.
+    """
+    form = fields.get("form", "")[:_MOST_FORM]
+    text = hashlib.sha256(body.model_dump_json().encode()).hexdigest()
+    return f"{form} {text}" if form else None
 
 
 def _page(
@@ -53,6 +67,7 @@ def _page(
         "submit.html",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if complaint else HTTPStatus.OK,
         fields=fields,
+        form=fields.get("form", "")[:_MOST_FORM] or secrets.token_urlsafe(16),
         complaint=complaint,
         hint=error.hint if error else "",
         findings=error.findings if isinstance(error, Findings) else (),

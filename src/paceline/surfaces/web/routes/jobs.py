@@ -7,7 +7,7 @@ import hashlib
 import json
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Header, Path, Query, Response
+from fastapi import APIRouter, Depends, Header, Path, Query, Request, Response
 from fastapi.responses import PlainTextResponse
 
 from paceline import specs
@@ -108,6 +108,7 @@ def _is_lost(asked: CallerRequest, run: RunSummary) -> bool:
 def submit_job(
     asked: Annotated[CallerRequest, Depends(may(ApiOperation.SUBMIT))],
     body: schemas.Submit,
+    request: Request,
     response: Response,
     idempotency_key: IdempotencyKey = None,
 ) -> dict[str, Any]:
@@ -117,8 +118,14 @@ def submit_job(
     started once, and the answer is the same.
     """
     run = submitted(asked, body, idempotency_key)
-    response.headers["Location"] = f"/api/v1/jobs/{run.name}"
+    response.headers["Location"] = address(request, run.name)
     return _document(asked, run)
+
+
+def address(request: Request, name: str) -> str:
+    """Return the address of a job that a request has made, with the namespace if the query names one."""
+    namespace = request.query_params.get("namespace")
+    return f"/api/v1/jobs/{name}" + (f"?namespace={namespace}" if namespace else "")
 
 
 def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str | None = None) -> Run:

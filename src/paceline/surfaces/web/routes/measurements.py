@@ -68,9 +68,10 @@ def get_recording(
     """Return all that is known of a job in one file, which `why`, `top` and `report` take on any machine.
 
     A Parquet table of what was measured; the rest is in its metadata. The job file is in it, with the values
-    of its environment.
+    of its environment. Of more measurements than such a file may have, several become one.
     """
     recording = recordings.whole(asked.jobs, name, since=wanted.since, thinned=wanted.thinned)
+    recording = recordings.shortened(recording, files.MOST_ROWS)
     with tempfile.NamedTemporaryFile(prefix="paceline-", suffix=".parquet", delete=False) as file:
         path = Path(file.name)
     try:

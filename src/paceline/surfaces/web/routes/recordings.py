@@ -16,6 +16,7 @@ from paceline.surfaces.web import guards
 from paceline.surfaces.web.callers import CallerRequest, may
 from paceline.surfaces.web.operations import ApiOperation
 from paceline.surfaces.web.problems import RequestRefused
+from paceline.surfaces.web.routes import jobs as job_routes
 from paceline.surfaces.web.schemas import runs as schemas
 from paceline.surfaces.web.schemas.bases import JOB_NAME
 
@@ -52,7 +53,7 @@ async def import_recording(
         except TimeoutError as error:
             raise RequestRefused(HTTPStatus.REQUEST_TIMEOUT, "the rest of the file did not come") from error
         found = await run_in_threadpool(_imported, asked, file, name, size)
-    response.headers["Location"] = f"/api/v1/jobs/{found['name']}"
+    response.headers["Location"] = job_routes.address(request, found["name"])
     return found
 
 
