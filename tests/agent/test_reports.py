@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from paceline.agent.paceline_agent import reports as agent_reports
 from paceline.agent.paceline_agent import spools
 from paceline.agent.paceline_agent.reports import Reports
 
@@ -53,6 +54,20 @@ def test_from_when_a_script_reports_its_steps_itself_they_are_not_counted_twice(
 def test_each_kind_is_judged_by_itself(forwarded):
     found = forwarded({"type": "evaluation", "at": 1.0, "auc": 0.7}, {"type": "step", **SEEN})
     assert found == [("evaluation", None), ("step", "instrumentation")]
+
+
+def test_all_that_is_unread_at_the_end_is_passed_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(agent_reports, "REPORT_CHUNK_BYTES", 200)
+    path, passed = tmp_path / "reports", []
+    reports = Reports(str(path), passed.append)
+    path.write_text(
+        "".join(json.dumps({"type": "step", "at": 1.0, "step": each}) + "\n" for each in range(99))
+    )
+    with path.open("a") as file:
+        file.write(json.dumps({"type": "step", "at": 1.0, "step": 99}))  # Its end was not written any more.
+    reports.forward(spools.Spool(str(tmp_path / "spool")), final=True)
+    assert [each["step"] for each in passed] == list(range(100))
+    assert reports.rejected == 0
 
 
 def test_what_is_wrong_with_reports_is_said_now_and_then(tmp_path):

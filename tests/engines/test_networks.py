@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import shutil
@@ -100,6 +101,19 @@ def test_the_plan_of_a_network_is_printable_and_shapes_both_ways() -> None:
     )
     assert not any("host1 root" in line for line in script)
     assert "ip -n net-ps-0 address add 10.77.0.2/16 dev eth0" in script
+
+
+def test_a_host_without_replicas_has_no_link_to_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    idle = Host(name="idle", bandwidth_bits_per_second=40_000_000)
+    spec = dataclasses.replace(SPEC, hosts=(*SPEC.hosts, idle), roles=(RoleSpec(role=Role.PS),))
+    plan = host_plans.plan(spec, free_cores=(0, 1), machine_memory_bytes=None)
+    ran: list[object] = []
+    monkeypatch.setattr(networks, "_run", ran.append)
+    network = networks.Network("net", plan)
+    network.limit(idle, 30_000_000)
+    assert ran == []
+    network.limit(spec.hosts[0], 30_000_000)
+    assert len(ran) == 2
 
 
 @needs_namespaces

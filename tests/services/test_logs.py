@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from support.examples import SHARED_FIXTURES
 
 from paceline.engines.local.folders import RunFolder
+from paceline.model.roles import ReplicaId, Role
 from paceline.services import logs
 
 
@@ -47,6 +48,24 @@ def test_tail_is_the_last_lines(
     assert texts(folder) == expected
     for count in range(7):
         assert texts(folder, tail=count) == expected[max(0, 4 - count) :]
+
+
+def test_other_files_beside_the_logs_are_left_alone(folder: RunFolder) -> None:
+    write(folder, "ps-0.1", "one\n")
+    for name in ("train", "worker-0.1.old", "errors", "evil-0.1"):
+        write(folder, name, "no output of a replica\n")
+    assert texts(folder) == ["one"]
+    (folder.path / "scratch" / "mine").mkdir()
+    (folder.path / "scratch" / "ps-0").mkdir()
+    assert folder.scratches() == [ReplicaId(Role.PS, 0)]
+
+
+def test_a_log_that_is_emptied_is_followed_from_its_new_beginning(folder: RunFolder) -> None:
+    write(folder, "ps-0.1", "a long line before\nhalf")
+    reader = logs.FolderReader(folder, logs.LogSelection())
+    assert [line.text for line in reader.fresh(ended=False)] == ["a long line before"]
+    write(folder, "ps-0.1", "new\n")
+    assert [line.text for line in reader.fresh(ended=True)] == ["new"]
 
 
 def test_tail_of_nothing(folder: RunFolder) -> None:

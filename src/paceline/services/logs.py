@@ -102,6 +102,9 @@ class _Tail:
 
     def lines(self, *, ended: bool) -> Iterator[LogLine]:
         with self.path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < self._read:  # A user has emptied it, to have room again.
+                self.offset, self._read, self._rest = 0, 0, b""
+                self._is_cut = self._follows_return = False
             file.seek(self._read)
             has_grown = False
             while chunk := file.read(CHUNK_BYTES):
@@ -255,5 +258,6 @@ def _files(folder: folders.RunFolder) -> list[tuple[Path, ReplicaId, int]]:
     found = []
     for path in folder.logs.glob("*.log"):
         replica, _, attempt = path.stem.rpartition(".")
-        found.append((path, ReplicaId.parse(replica), int(attempt)))
+        with contextlib.suppress(ValueError):  # Users and scripts may keep files of their own there.
+            found.append((path, ReplicaId.parse(replica), int(attempt)))
     return sorted(found, key=lambda item: (item[1], item[2]))

@@ -35,6 +35,8 @@ NOT_NOW = 75
 #: Exit code of a supervisor whose job has ended and has a time to live, after which it is deleted (`expiry`).
 EXPIRES = 76
 NOT_NOW_PAUSE_SECONDS, NOT_NOW_SECONDS = 2.0, 86_400.0
+#: A supervisor that has lived for so long has nothing to do with the troubles of those before it.
+LONG_LIFE_SECONDS = 300.0
 
 log = logging.getLogger("paceline.supervisor")
 
@@ -55,27 +57,53 @@ def main(arguments: list[str]) -> int:
     os.ftruncate(lock, 0)  # The process whose signature is in the file is gone.
     # Replicas of a dead supervisor become children of this process, so that none stays a zombie.
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    deaths, until = 0, time.monotonic() + NOT_NOW_SECONDS
-    while deaths < MAX_DEATHS:
+    troubles = Troubles()
+    while True:
+        born = time.monotonic()
         child = os.fork()
         if child == 0:
             os._exit(_supervise(home, name))
         supervisors.sign(lock, os.getpid(), child)
         status = _wait(child)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == EXPIRES:
+        code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
+        if code == EXPIRES:
             os.close(lock)
             again = [sys.executable, "-m", "paceline.surfaces.expiry", str(home.path), name]
             os.execv(sys.executable, again)
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:
+        if code == 0:
             return 0
-        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == NOT_NOW and time.monotonic() < until:
-            time.sleep(NOT_NOW_PAUSE_SECONDS)
-            continue
-        deaths += 1
-        log.error("the supervisor died (wait status %d); starting another", status)
-        time.sleep(PAUSE_SECONDS * deaths)
-    log.error("the supervisor died %d times; giving up", MAX_DEATHS)
-    return 1
+        pause_seconds = troubles.pause_seconds(born, time.monotonic(), not_now=code == NOT_NOW)
+        if pause_seconds is None:
+            log.error("the supervisor died %d times; giving up", MAX_DEATHS)
+            return 1
+        if code != NOT_NOW:
+            log.error("the supervisor died (wait status %d); starting another", status)
+        time.sleep(pause_seconds)
+
+
+class Troubles:
+    """How often supervisors have died in a row, and since when none could work; times are of one clock."""
+
+    def __init__(self) -> None:
+        self._deaths = 0
+        self._since: float | None = None
+
+    def pause_seconds(self, born: float, ended: float, *, not_now: bool) -> float | None:
+        """Return how long to wait before the next supervisor begins; None: no other one is to begin.
+
+        Args:
+            born: when the last supervisor began.
+            ended: when it ended.
+            not_now: whether it ended because it cannot work now, and not by a fault.
+        """
+        if ended - born >= LONG_LIFE_SECONDS:  # What was wrong before it is over.
+            self._deaths, self._since = 0, None
+        if not_now:
+            self._since = ended if self._since is None else self._since
+            if ended - self._since < NOT_NOW_SECONDS:
+                return NOT_NOW_PAUSE_SECONDS
+        self._deaths += 1
+        return None if self._deaths >= MAX_DEATHS else PAUSE_SECONDS * self._deaths
 
 
 def _wait(child: int) -> int:

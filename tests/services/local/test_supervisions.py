@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,13 +16,13 @@ from paceline.engines.local import folders
 from paceline.errors import EngineError, StoreError
 from paceline.model.jobs.adjustments import Allowance
 from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RestartWhen, RoleSpec
-from paceline.model.jobs.runs import LOCAL, Run
+from paceline.model.jobs.runs import LOCAL, JobEvent, Run
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import supervisions
 from paceline.stores import Store, open_store
 
-WORKER = ReplicaId(Role.WORKER, 0)
+WORKER, CHIEF = ReplicaId(Role.WORKER, 0), ReplicaId(Role.CHIEF, 0)
 TERMINATED = ExitReason(kind=ExitKind.SIGNAL, signal=15)
 
 
@@ -148,6 +149,61 @@ def test_what_the_engine_refuses_for_a_while_is_tried_again_and_noted_once(tmp_p
     with open_store(f"sqlite:///{tmp_path}/store.db") as store:
         said = [event.message for _, event in store.events("job") if event.kind == "engine-failed"]
     assert said == ["the link keeps its rate"]
+
+
+class Abandoned(Engine):
+    """The engine of a job whose worker has ended while no supervisor watched it."""
+
+    def adopt(self, attempts: Mapping[ReplicaId, int]) -> events.SupervisorReplaced:
+        self._live |= attempts.keys() - {CHIEF}
+        return events.SupervisorReplaced(
+            live={replica: attempt for replica, attempt in attempts.items() if replica != CHIEF},
+            exits={CHIEF: ExitReason(kind=ExitKind.COMPLETED, code=0)},
+        )
+
+
+def test_what_a_replica_wrote_while_no_supervisor_watched_is_stored(tmp_path: Path) -> None:
+    begun, _ = machines.advance(fresh(Role.CHIEF), events.Begin())
+    spool = Path(folders.RunFolder(tmp_path / "job").files(CHIEF, 1).spool)
+    report = {"type": "evaluation", "at": 1.0, "auc": 0.75, "step": 7, "examples": 10}
+
+    class Written(Abandoned):
+        def prepare(self) -> list[str]:
+            spool.parent.mkdir(parents=True, exist_ok=True)
+            spool.write_text(json.dumps(report) + "\n")
+            return super().prepare()
+
+    assert supervised(tmp_path, begun, Written())[0] is JobPhase.SUCCEEDED
+    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+        assert [each.auc for each in store.evaluations("job")] == [0.75]
+
+
+def test_the_deadline_counts_from_when_the_job_began_again(tmp_path: Path) -> None:
+    """It was stopped for a day; then it was resumed, and its supervisor is replaced."""
+    spec = dataclasses.replace(fresh(Role.CHIEF).spec, active_deadline_seconds=7200.0)
+    begun, _ = machines.advance(states.initial(spec), events.Begin())
+    path = tmp_path / "job"
+    folders.RunFolder(path).create()
+    run = Run(name="job", spec=spec, source="", engine=LOCAL, directory=str(path), submitted_at=0.0)
+    told = [
+        JobEvent(at=at, kind=kind, message="")
+        for at, kind in (
+            (0.0, "starting"),
+            (3600.0, "stopped"),
+            (90_000.0, "starting"),
+            (90_100.0, "starting"),
+        )
+    ]
+    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+        store.create_run(run, begun)
+        store.save_state("job", begun, at=0.0, events=told)
+        supervision = supervisions.Supervision(
+            "job", store=store, engine=Engine(), folder=folders.RunFolder(path), clock=lambda: 90_600.0,
+            stopwatch=lambda: 1.0,
+        )  # fmt: skip
+        adopted = supervision._adopted()
+    assert isinstance(adopted, events.SupervisorReplaced)
+    assert adopted.active_seconds == 600.0
 
 
 def test_a_job_whose_engine_fails_before_it_has_begun_fails(tmp_path: Path) -> None:

@@ -241,6 +241,7 @@ class Agent:
 
     def _say_left(self) -> None:
         """Report processes still running after the command ended by itself; helpers get a moment to end."""
+        self._sampler.end_query()  # It is the agent's own, and nothing that the command has left.
         tree, until = self._sampler.tree, time.monotonic() + LEFT_SECONDS
         while not self._stop_kind:
             self._reap()

@@ -1,5 +1,6 @@
 """What the GPUs of the command do, from ``nvidia-smi``."""
 
+import contextlib
 import os
 import re
 import shutil
@@ -75,6 +76,13 @@ class GpuWatch:
                 self._failures = 3
         result, self._result = self._result, (None, None)
         return result
+
+    def end(self) -> None:
+        """End the running query, if any, and begin none any more."""
+        self._failures = 3
+        for pid in self.pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
     def ended(self, pid: int) -> bool:
         """Take the result if this process was the query; it fits into the pipe, so reading does not block."""

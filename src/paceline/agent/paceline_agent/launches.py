@@ -31,4 +31,14 @@ def launch(command: List[str], environment: Dict[str, str]) -> "subprocess.Popen
 
     if prctl is not None:
         prctl(PR_SET_CHILD_SUBREAPER, 1)
-    return subprocess.Popen(command, env=environment, preexec_fn=tie)
+    try:
+        return subprocess.Popen(command, env=environment, preexec_fn=tie)
+    except UnicodeEncodeError:
+        # Python 3.6 without a locale takes the file system's encoding for ASCII; Linux takes any bytes.
+        words = [_encoded(word) for word in command]
+        variables = {_encoded(name): _encoded(value) for name, value in environment.items()}
+        return subprocess.Popen(words, env=variables, preexec_fn=tie)
+
+
+def _encoded(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

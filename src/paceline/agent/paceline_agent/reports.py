@@ -120,7 +120,16 @@ class Reports:
             self._offset, self._inode = status.st_size, status.st_ino
 
     def forward(self, spool: Spool, final: bool) -> None:
-        """Forward new lines. Lines that the spool cannot take are left for the next call."""
+        """Forward new lines, at the end all of them. Lines that the spool cannot take are left for later."""
+        before = None
+        while before != self._offset:
+            before = self._offset
+            self._forward_some(spool, final)
+            if not final:
+                return
+
+    def _forward_some(self, spool: Spool, final: bool) -> None:
+        """Forward the new lines within a limit of bytes."""
         try:
             status = os.stat(self._path)
             if status.st_ino != self._inode or status.st_size < self._offset:
@@ -133,7 +142,8 @@ class Reports:
         except OSError:
             return
         for line in re.findall(rb"[^\n]*\n|[^\n]+", data):
-            if not (line.endswith(b"\n") or final or len(line) == REPORT_CHUNK_BYTES):
+            is_last = final and len(data) < REPORT_CHUNK_BYTES
+            if not (line.endswith(b"\n") or is_last or len(line) == REPORT_CHUNK_BYTES):
                 return
             now = time.time()
             report = parse_report(line)

@@ -95,6 +95,11 @@ class Sampler:
         self._gpus = GpuWatch(environment)
         self._scheduling.count(self.tree.refresh(), time.monotonic(), 0.0)
 
+    def end_query(self) -> None:
+        """End the sampler's own GPU query, if one runs."""
+        if self._gpus is not None:
+            self._gpus.end()
+
     def gpu_ended(self, pid: int) -> bool:
         """Return whether the ended process was the sampler's own GPU query."""
         return self._gpus is not None and self._gpus.ended(pid)

@@ -326,7 +326,7 @@ class LocalEngine:
         release(self._folder, self._machine)
         if self._firewall is not None:
             self._firewall.close()
-        for replica in map(ReplicaId.parse, self._folder.scratches()):
+        for replica in self._folder.scratches():
             if self._spec.clean_up is job_specs.CleanUp.ALL or (
                 self._spec.clean_up is job_specs.CleanUp.SUCCEEDED and not self._failed(replica)
             ):

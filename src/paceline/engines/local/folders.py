@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import shutil
@@ -130,9 +131,13 @@ class RunFolder:
         """Return the folder for a replica's temporary files."""
         return self.path / "scratch" / str(replica)
 
-    def scratches(self) -> list[str]:
-        """Return the names of the replicas that have a folder for temporary files."""
-        return sorted(each.name for each in (self.path / "scratch").glob("*"))
+    def scratches(self) -> list[ReplicaId]:
+        """Return the replicas that have a folder for temporary files; users may keep others beside them."""
+        found = []
+        for each in (self.path / "scratch").glob("*"):
+            with contextlib.suppress(ValueError):
+                found.append(ReplicaId.parse(each.name))
+        return sorted(found)
 
     def files(self, replica: ReplicaId, attempt: int) -> environments.ReplicaFiles:
         """Return the paths that the agent of one attempt is given."""

@@ -63,10 +63,15 @@ class Network:
     def limit(self, host: job_specs.Host, bits_per_second: int) -> None:
         """Change the rate of a host's shaped uplink in both directions, without interrupting traffic.
 
+        A host without replicas has no link.
+
         Raises:
             EngineError: the kernel refused.
         """
-        number = _hosts(self.plan).index(host)
+        hosts = _hosts(self.plan)
+        if host not in hosts:
+            return
+        number = hosts.index(host)
         ends = ((f"{self.prefix}-host-{number}", "uplink"), (f"{self.prefix}-fabric", f"host{number}"))
         for namespace, interface in ends:
             _run(_shape(namespace, interface, bits_per_second, verb="change"))

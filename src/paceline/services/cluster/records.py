@@ -109,7 +109,9 @@ def status(
         "ready": f"{running}/{len(spec_replicas)}",
         "workers": worker.replicas if worker else None,
         "maxWorkers": worker.most_replicas if worker else None,
-        "message": _WRONG_SPEC + fault.removeprefix(_WRONG_SPEC) if fault else state.message or message or None,
+        "message": _WRONG_SPEC + fault.removeprefix(_WRONG_SPEC)
+        if fault
+        else state.message or message or None,
         "startedAt": started,
         "finishedAt": finished,
         "outcome": str(state.outcome) if state.outcome else None,

@@ -37,6 +37,9 @@ ADAPT_SECONDS = 10.0
 STARTING_SECONDS = 0.1
 RELEASE_RETRY_SECONDS = 1.0
 
+#: The events after which a job goes on only by beginning again.
+_ENDS = (JobPhase.STOPPED, JobPhase.FAILED, JobPhase.SUCCEEDED)
+
 log = logging.getLogger(__name__)
 
 
@@ -73,6 +76,8 @@ class Supervision:
         self._timers: list[tuple[float, int, events.Timer]] = []
         self._count = itertools.count()
         self._offsets: dict[tuple[ReplicaId, int], int] = {}
+        #: The attempts whose spools could not be stored the last time.
+        self._unread: set[tuple[ReplicaId, int]] = set()
         self._release_at: float | None = None
         self._spools_at = 0.0
         self._happened: list[JobEvent] = []
@@ -115,14 +120,29 @@ class Supervision:
 
     def _adopted(self) -> events.Event:
         known = (r for r in self._state.replicas if r.phase.is_live or self._state.spec.has(r.replica))
-        replaced = self._engine.adopt({r.replica: r.attempt for r in known if r.attempt})
-        run = self._store.get_run(self._name)
+        attempts = {r.replica: r.attempt for r in known if r.attempt}
+        replaced = self._engine.adopt(attempts)
+        for replica, attempt in attempts.items():
+            if (
+                replica not in replaced.live
+            ):  # What it wrote while no supervisor watched is still in its spool.
+                self._read_spool(replica, attempt)
         self._note("supervisor-replaced", f"a new supervisor took over; {len(replaced.live)} replicas live")
         return events.SupervisorReplaced(
             live=replaced.live,
             exits=replaced.exits,
-            active_seconds=self._clock() - (run.started_at or self._clock()),
+            active_seconds=self._clock() - self._began_at(),
         )
+
+    def _began_at(self) -> float:
+        """Return when the job began, or began again, the last time (Unix seconds)."""
+        at = None
+        for _, event in self._store.events(self._name):
+            if event.replica is None and event.kind in _ENDS:
+                at = None
+            elif event.replica is None and event.kind == JobPhase.STARTING and at is None:
+                at = event.at
+        return self._clock() if at is None else at
 
     def _next_events(self) -> list[events.Event]:
         exits = self._engine.poll(self._patience_seconds())
@@ -137,10 +157,9 @@ class Supervision:
 
     def _patience_seconds(self) -> float:
         """Return for how long only an exit needs attention."""
-        if self._release_at is not None:
-            return 0.0
         wait = STARTING_SECONDS if self._is_starting else POLL_SECONDS
         due = [each.until - self._clock() for each in self._state.adjustments]
+        due += [] if self._release_at is None else [self._release_at - self._stopwatch()]
         due += [self._timers[0][0] - self._stopwatch()] if self._timers else []
         return max(0.0, min((wait, *due)))
 
@@ -164,6 +183,8 @@ class Supervision:
         for replica in self._state.replicas:
             if replica.attempt and replica.phase.is_live:
                 found.extend(self._read_spool(replica.replica, replica.attempt))
+        for replica_id, attempt in [*self._unread]:
+            self._read_spool(replica_id, attempt)
         return found
 
     def _read_spool(self, replica: ReplicaId, attempt: int) -> list[events.Event]:
@@ -190,10 +211,12 @@ class Supervision:
                     start_events.append(events.ReplicaStarted(replica=replica, attempt=attempt))
                 if reading.broken:
                     log.warning("%s.%d: %d spool lines are no records", replica, attempt, reading.broken)
+            self._unread.discard((replica, attempt))
         except Conflict:
             # Another process has stored these lines; continue behind them.
             del self._offsets[replica, attempt]
         except StoreError as error:
+            self._unread.add((replica, attempt))  # It may end before the store answers again.
             log.warning("samples of %s stay in its spool for now: %s", replica, error.message)
         return start_events
 

@@ -32,7 +32,7 @@ _POLICY = "; ".join(
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
-    # "no-referrer" would take the Origin from our own forms, too, by which they are told from those of others.
+    # With "no-referrer" our own forms would not say their origin either, which changes need.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
