@@ -363,14 +363,14 @@ def _runs(pod: Object) -> bool:
     return (pod.get("status") or {}).get("phase") == "Running" and "deletionTimestamp" not in pod["metadata"]
 
 
-class Owner(NamedTuple):
+class OwningJob(NamedTuple):
     """The job that owns an object."""
 
     uid: str
     name: str
 
 
-def owner(each: Object) -> Owner | None:
+def owner(each: Object) -> OwningJob | None:
     """Return the job that owns an object; None if no job owns it.
 
     The references alone say that: any user may change the labels of an object.
@@ -378,7 +378,7 @@ def owner(each: Object) -> Owner | None:
     for one in each["metadata"].get("ownerReferences") or ():
         is_job = one["kind"] == kinds.TRAINING_JOBS.name
         if is_job and str(one.get("apiVersion")).startswith(f"{kinds.TRAINING_JOBS.group}/"):
-            return Owner(str(one["uid"]), str(one["name"]))
+            return OwningJob(str(one["uid"]), str(one["name"]))
     return None
 
 

@@ -391,7 +391,7 @@ def wanted(resource: Object) -> JobSpec | str:
 
 
 def _requested(
-    record: JobRecord, wanted: JobSpec | str, view: JobView, seen: Sequence[PodState]
+    record: JobRecord, spec_or_fault: JobSpec | str, view: JobView, seen: Sequence[PodState]
 ) -> tuple[JobRecord, list[events.Event]]:
     """Return the record and the requests that follow from the resource and from the state of the cluster."""
     phase, resource = record.state.phase, view.resource
@@ -399,7 +399,7 @@ def _requested(
     annotations = resource["metadata"].get("annotations") or {}
     asked, change = str(annotations.get(RESUME, "")), str(annotations.get(CHANGE, ""))
     again = phase is JobPhase.STOPPED or (phase is JobPhase.FAILED and _asks_to_resume(resource, record))
-    if isinstance(wanted, str) and (again or phase is JobPhase.PENDING) and not suspended:
+    if isinstance(spec_or_fault, str) and (again or phase is JobPhase.PENDING) and not suspended:
         return record, []  # It begins when its spec is mended, and what was asked is not used up until then.
     record = dataclasses.replace(record, resumed=asked)
     if suspended:
@@ -408,12 +408,12 @@ def _requested(
         return record, [events.StopRequested(reason="changed")]
     record = dataclasses.replace(record, changed=change)
     if not again and phase is not JobPhase.PENDING:
-        return _scaled(record, wanted, view)
-    assert isinstance(wanted, JobSpec), "a job with a wrong spec does not begin"
-    record = _rebased(record, wanted, seen)
+        return _scaled(record, spec_or_fault, view)
+    assert isinstance(spec_or_fault, JobSpec), "a job with a wrong spec does not begin"
+    record = _rebased(record, spec_or_fault, seen)
     if again:
         return dataclasses.replace(record, resumes=record.resumes + 1), [events.ResumeRequested()]
-    if view.applied_for not in (None, wanted):  # The verdict is on the job as it was.
+    if view.applied_for not in (None, spec_or_fault):  # The verdict is on the job as it was.
         return record, []
     if view.refused:
         return record, [events.EngineFailed(reason=view.refused)]
