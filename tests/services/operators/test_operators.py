@@ -684,6 +684,23 @@ def test_a_gang_on_a_cluster_that_knows_none_waits_and_says_so() -> None:
     run(test)
 
 
+def test_a_job_that_leaves_its_queue_begins_again_without_it() -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.cluster.create(kinds.VOLCANO_QUEUES, {"metadata": {"name": "night"}})
+            await it.submit(queued())
+            await it.until_phase("running")
+            await it.edit("clicks", suspend=True)
+            await it.until_phase("stopped")
+            await it.edit("clicks", suspend=False, scheduling={"queue": None})
+            await it.until_phase("running")
+            newest = [each for name, each in it.cluster.of_kind(kinds.PODS).items() if name.endswith("-2")]
+            assert len(newest) == 3
+            assert {each["spec"].get("schedulerName") for each in newest} == {None}
+
+    run(test)
+
+
 def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() -> None:
     async def test() -> None:
         async with scene() as it:

@@ -129,6 +129,7 @@ class Executor:
             if error.is_refusal:
                 return events.EngineFailed(reason=error.message)
             raise
+        self._systems.pop(uid, None)  # A job that begins again may be in another queue, or in none.
         if spec.scheduling.queue is not None:
             await self._enter(resource, spec, spec.scheduling.queue)
         elif spec.scheduling.is_gang:
