@@ -21,8 +21,10 @@ UPDATES = re.compile(
     r"^(Resource)?(Sparse)?Apply[A-Z]|^(Resource)?Scatter(Nd)?(Add|Sub|Update|Mul|Div|Max|Min)(NonAliasing)?$"
     r"|^Assign(Add|Sub)?(VariableOp)?$|Accumulator(Apply|Set)"
 )
-#: Operations whose outputs are a batch, or a part of it.
-_INPUTS = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$|^(Parse(Single)?Example|Batch)")
+#: Operations whose outputs are a batch, or a part of it, made of their inputs.
+_INPUTS = re.compile(r"^(Parse(Single)?Example|Batch)")
+#: Those that take it from where other operations have put it, whatever the script feeds.
+_SOURCES = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$")
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 #: Reading a variable changes nothing.
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp", "ResourceGather")
@@ -207,14 +209,15 @@ def training_run(graph, targets, fetches, facts):
         return None
     loss = graph.get_tensor_by_name(gradients[0].loss) if gradients else None
     inputs = ancestors([loss.op]) if loss is not None else needed
-    is_fed = any(operation.type in PLACEHOLDERS for operation in inputs.values())
-    batch, rows = _batch(operation for operation in inputs.values() if _INPUTS.search(operation.type))
+    batch, rows = _batch(filter(_makes_batch, inputs.values()))
+    # A number that is fed besides, such as a rate of dropout, is no batch.
+    is_fed = batch is None and rows is None and _feeds_rows(inputs)
     tensors = {
         "step": None if step is None else _value(step),
         "loss": loss,
-        "rows": None if is_fed else rows,
+        "rows": rows,
     }
-    return TrainingRun(graph, needed, tensors, None if is_fed else batch, is_fed), needed
+    return TrainingRun(graph, needed, tensors, batch, is_fed), needed
 
 
 def global_step(graph):
@@ -234,6 +237,20 @@ def _value(variable):
         if found is not None:
             return found
     return None
+
+
+def _makes_batch(operation):
+    # type: (Any) -> bool
+    """Return whether the outputs of an operation are a batch that the script does not feed."""
+    if _SOURCES.search(operation.type):
+        return True
+    return _INPUTS.search(operation.type) is not None and not _feeds_rows(ancestors([operation]))
+
+
+def _feeds_rows(operations):
+    # type: (Operations) -> bool
+    """Return whether one of some operations is fed an array; a placeholder without a shape may be."""
+    return any(each.type in PLACEHOLDERS and each.outputs[0].shape.ndims != 0 for each in operations.values())
 
 
 def _batch(inputs):
