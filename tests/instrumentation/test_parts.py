@@ -787,6 +787,73 @@ def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, m
     assert len(said) == (0 if last else 1)
 
 
+class Coordinated:
+    """A process whose optimizer counts steps, on a clock of its own."""
+
+    def __init__(self, reporter, monkeypatch, folder):
+        self.now, self.count, self._folder, self._seen = 100.0, 0, folder, 0
+        monkeypatch.setattr(eager, "clock", lambda: self.now)
+        untraced = SimpleNamespace(refuse=lambda: None, ask_for_profiles=lambda total: None)
+        self.watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, untraced)
+        self.watch._iterations = SimpleNamespace(numpy=lambda: self.count)
+        self.watch._begin_interval(0)
+
+    def begin(self, *workers):
+        for each in workers:
+            self.watch._note_worker(SimpleNamespace(worker_index=each))
+
+    def tick(self, steps=0, ended=(), *, is_over=False):
+        """Let a second pass; return the reports: the replica, its steps and the seconds they took."""
+        self.now += 1
+        self.count += steps
+        for each in ended:
+            self.watch._note_closure(OldClosure(), SimpleNamespace(worker_index=each))
+        self.watch._look(is_over)
+        every = reports(self._folder)
+        found, self._seen = every[self._seen :], len(every)
+        return [(each.get("replica"), each["steps"], each["interval_seconds"]) for each in found]
+
+
+@pytest.fixture
+def coordinated(reporter, monkeypatch, tmp_path):
+    return Coordinated(reporter, monkeypatch, tmp_path)
+
+
+def test_a_closure_that_takes_seconds_is_told_with_the_time_that_it_took(coordinated):
+    coordinated.begin(0, 1)
+    assert coordinated.tick() == []
+    assert coordinated.tick(10, [0]) == [("worker-0", 10, 2.0)]
+    assert coordinated.tick(10, [1]) == [("worker-1", 10, 3.0)]
+    assert coordinated.tick() == []
+    assert coordinated.tick(10, [0]) == [("worker-0", 10, 3.0)]
+    assert coordinated.tick(20, [0, 1]) == [("worker-0", 10, 1.0), ("worker-1", 10, 3.0)]
+
+
+def test_steps_within_a_closure_are_those_of_the_worker_that_ends_it(coordinated):
+    """Also of the first closure: a coordinator that hands out work makes no step itself."""
+    coordinated.begin(0)
+    assert coordinated.tick(5) == []
+    assert coordinated.tick(5, [0]) == [("worker-0", 10, 2.0)]
+    assert coordinated.tick(5) == []
+    assert coordinated.tick(5, [0]) == [("worker-0", 10, 2.0)]
+    assert coordinated.tick(3, is_over=True) == [(None, 3, 1.0)]
+
+
+def test_a_worker_that_comes_later_has_not_taken_the_time_before(coordinated):
+    coordinated.begin(0)
+    for _ in range(5):
+        coordinated.tick(10, [0])
+    coordinated.begin(1)
+    assert coordinated.tick() == []
+    assert coordinated.tick(20, [0, 1]) == [("worker-0", 10, 2.0), ("worker-1", 10, 2.0)]
+
+
+def test_who_coordinates_nobody_reports_its_own_steps(coordinated):
+    assert coordinated.tick() == []
+    assert coordinated.tick(10) == [(None, 10, 2.0)]
+    assert coordinated.tick(10) == [(None, 10, 1.0)]
+
+
 def test_a_fact_is_said_again_when_it_has_changed(tmp_path, reporter):
     for value in (1.0, 1.1, 0.9, 2.0, 2.0):
         reporter.state("checkpoint_every_seconds", value)

@@ -57,7 +57,13 @@ class EagerWatch(object):
         self._ended = threading.Event()
         self._batches = set()  # type: Set[int]
         self._batch = None  # type: Optional[int]
+        #: By the index of a worker: how many closures it has finished, and until when its steps are reported.
         self._closures = {}  # type: Dict[int, int]
+        self._until = {}  # type: Dict[int, float]
+        #: What the last report counted, and when.
+        self._finished = {}  # type: Dict[int, int]
+        self._reported = 0
+        self._since = clock()
         self._last = None  # type: Any
         #: The ``tf.function`` that the script calls in each step, if any; and the function that a thread
         #: calls now.
@@ -133,11 +139,18 @@ class EagerWatch(object):
         @signatures.wraps(original)
         def execute_on(own, worker):
             # type: (Any, Any) -> Any
+            self._guard(self._note_worker, worker)
             result = original(own, worker)
             self._guard(self._note_closure, own, worker)
             return result
 
         closure.execute_on = execute_on
+
+    def _note_worker(self, worker):
+        # type: (Any) -> None
+        """Note a worker that begins a closure."""
+        self._closures.setdefault(worker.worker_index, 0)
+        self._until.setdefault(worker.worker_index, clock())
 
     def _note_closure(self, closure, worker):
         # type: (Any, Any) -> None
@@ -273,41 +286,54 @@ class EagerWatch(object):
     def _follow(self):
         # type: () -> None
         """Report once a second which steps were made, until the process ends."""
-        since, done, closures = clock(), self._guard(self._done), dict(self._closures)
+        self._begin_interval(self._guard(self._done) or 0)
         is_over = False
         while not is_over and not self._guard.is_broken:
             is_over = self._ended.wait(stepping.REPORT_SECONDS)
-            now, total = clock(), self._guard(self._done)
-            if total is None or done is None or total <= done:
-                done = total if done is None or total is None else done
-                continue
-            finished = dict(self._closures)
-            self._guard(self._traces.refuse)
-            if self._is_fit:
-                self._reporter.state("model_fit", True)
-            if finished:
-                self._reporter.state("coordinates", True)
-                self._guard(self._traces.ask_for_profiles, total)
-            self._guard(self._report, total, total - done, now - since, _differences(closures, finished))
-            since, done, closures = now, total, finished
-            self._total = total
+            self._guard(self._look, is_over)
+
+    def _begin_interval(self, total):
+        # type: (int) -> None
+        """Leave out what was done so far."""
+        self._reported, self._since, self._finished = total, clock(), dict(self._closures)
+        self._until = dict.fromkeys(self._finished, self._since)
+
+    def _look(self, is_over):
+        # type: (bool) -> None
+        """Report the steps since the last report, once it is known which workers made them."""
+        now, total = clock(), self._done()
+        steps, finished = total - self._reported, dict(self._closures)
+        closures = _differences(self._finished, finished)
+        if steps <= 0 or (finished and not closures and not is_over):
+            return
+        self._guard(self._traces.refuse)
+        if self._is_fit:
+            self._reporter.state("model_fit", True)
+        if finished:
+            self._reporter.state("coordinates", True)
+            self._guard(self._traces.ask_for_profiles, total)
+        self._guard(self._report, total, steps, now, closures)
+        self._since, self._reported, self._finished, self._total = now, total, finished, total
 
     def _done(self):
-        # type: () -> Optional[int]
+        # type: () -> int
         """Return how many steps the optimizer has counted."""
         return int(self._iterations.numpy())
 
-    def _report(self, total, steps, seconds, closures):
+    def _report(self, total, steps, now, closures):
         # type: (int, int, float, Dict[int, int]) -> None
         """Report the steps of this process, or of the workers that made them for it."""
         batch = self._examples_of_a_step()
         loss = _loss(self._last)
-        finished = float(sum(closures.values()))
-        shares = {"worker-%d" % index: count / finished for index, count in closures.items()}
-        for replica, share in sorted(shares.items()) or [("", 1.0)]:
+        finished = sum(closures.values())
+        shares = [
+            ("worker-%d" % index, self._until.get(index, self._since), count / float(finished))
+            for index, count in sorted(closures.items())
+        ]
+        for replica, since, share in shares or [("", self._since, 1.0)]:
             own = round(steps * share)
             report = {
-                "interval_seconds": seconds,
+                "interval_seconds": now - since,
                 "step": total,
                 "steps": own,
                 "examples": None if batch is None else own * batch,
@@ -317,6 +343,7 @@ class EagerWatch(object):
             if replica:
                 report["replica"] = replica
             self._reporter.append("step", report)
+        self._until.update(dict.fromkeys(closures, now))
 
 
 def _differences(before, after):
