@@ -787,6 +787,79 @@ def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, m
     assert len(said) == (0 if last else 1)
 
 
+class TracedFunctions:
+    """Stands for the module of TensorFlow that knows which function is traced."""
+
+    def __init__(self):
+        self.graph = SimpleGraph()
+
+    @staticmethod
+    def executing_eagerly_outside_functions():
+        return True
+
+    def get_default_graph(self):
+        return self.graph
+
+    @staticmethod
+    def new(outer_graph=None):
+        graph = SimpleGraph()
+        graph.outer_graph = SimpleGraph() if outer_graph is None else outer_graph
+        return graph
+
+
+class Optimizer:
+    """Has the methods of an optimizer of Keras."""
+
+    def __init__(self):
+        self.iterations = SimpleNamespace(numpy=lambda: 0)
+
+    def apply_gradients(self, grads_and_vars):
+        return list(grads_and_vars)
+
+
+@pytest.fixture
+def applied(reporter, monkeypatch):
+    """Applies gradients by an optimizer while the graph of a function is made; returns whom it follows."""
+    framework = TracedFunctions()
+    monkeypatch.setitem(sys.modules, "tensorflow.python.framework.ops", framework)
+    monkeypatch.setattr(eager.threading.Thread, "start", lambda self: None)
+    monkeypatch.setattr(eager.atexit, "register", lambda *arguments: None)
+    described = SimpleNamespace(describe_trained=lambda *arguments: None)
+    watch = eager.EagerWatch(reporter, guarding.Guard(reporter), described, None)
+    module = SimpleNamespace(Optimizer=type("Optimizer", (Optimizer,), dict(vars(Optimizer))))
+    watch.patch_optimizers(module)
+
+    def apply(graph, optimizer):
+        framework.graph = graph or SimpleGraph()
+        assert optimizer.apply_gradients(iter([1, 2])) == [1, 2]
+        return watch._optimizer()
+
+    apply.optimizer = module.Optimizer
+    return apply
+
+
+def test_the_optimizer_of_a_new_function_is_followed(applied):
+    first, second = applied.optimizer(), applied.optimizer()
+    assert applied(TracedFunctions.new(), first) is first
+    assert applied(TracedFunctions.new(), second) is second
+    assert applied(None, first) is second  # a step that is not traced
+
+
+def test_of_several_optimizers_at_once_the_first_is_followed(applied):
+    first, second = applied.optimizer(), applied.optimizer()
+    for _ in range(2):  # The function is traced again for batches of another shape.
+        outer = TracedFunctions.new()
+        assert applied(TracedFunctions.new(outer), first) is first
+        assert applied(TracedFunctions.new(outer), second) is first
+
+
+def test_optimizers_of_a_script_that_traces_nothing_are_taken_as_several_at_once(applied):
+    first, second = applied.optimizer(), applied.optimizer()
+    for _ in range(2):
+        assert applied(None, first) is first
+        assert applied(None, second) is first
+
+
 class Coordinated:
     """A process whose optimizer counts steps, on a clock of its own."""
 
@@ -796,7 +869,10 @@ class Coordinated:
         untraced = SimpleNamespace(refuse=lambda: None, ask_for_profiles=lambda total: None)
         self.watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, untraced)
         self.watch._iterations = SimpleNamespace(numpy=lambda: self.count)
-        self.watch._begin_interval(0)
+        self.watch._begin_interval()
+
+    def follow(self, count):
+        self.watch._iterations = SimpleNamespace(numpy=count)
 
     def begin(self, *workers):
         for each in workers:
@@ -848,10 +924,37 @@ def test_a_worker_that_comes_later_has_not_taken_the_time_before(coordinated):
     assert coordinated.tick(20, [0, 1]) == [("worker-0", 10, 2.0), ("worker-1", 10, 2.0)]
 
 
-def test_who_coordinates_nobody_reports_its_own_steps(coordinated):
+def test_a_process_that_coordinates_no_worker_reports_its_own_steps(coordinated):
     assert coordinated.tick() == []
     assert coordinated.tick(10) == [(None, 10, 2.0)]
     assert coordinated.tick(10) == [(None, 10, 1.0)]
+
+
+def test_steps_of_another_optimizer_are_counted_from_where_it_is(coordinated):
+    assert coordinated.tick(1000) == [(None, 1000, 1.0)]
+    coordinated.follow(lambda: coordinated.count - 1000)
+    # What the first has done until then counts; from now on the second counts.
+    assert coordinated.tick(7) == [(None, 7, 1.0)]
+    assert coordinated.tick(5) == [(None, 5, 1.0)]
+
+
+def test_steps_after_an_older_count_was_restored_are_counted(coordinated):
+    assert coordinated.tick(1000) == [(None, 1000, 1.0)]
+    assert coordinated.tick(-900) == []
+    assert coordinated.tick(5) == [(None, 5, 1.0)]
+
+
+@pytest.mark.parametrize(("is_followed", "planned"), [(False, 500), (True, 1300)])
+def test_where_fit_goes_on_its_last_step_is_further_on(coordinated, is_followed, planned):
+    watch, optimizer = coordinated.watch, Optimizer()
+    coordinated.count = 1000
+    if is_followed:
+        watch._optimizer = weakref.ref(optimizer)
+    watch._first_epoch = 2
+    watch._note_plan(
+        SimpleNamespace(params={"epochs": 5, "steps": 100}, model=SimpleNamespace(optimizer=optimizer))
+    )
+    assert watch._planned == planned
 
 
 def test_a_fact_is_said_again_when_it_has_changed(tmp_path, reporter):
