@@ -52,7 +52,7 @@ class EagerWatch(object):
         self._optimizer = None  # type: Optional[weakref.ref[Any]]
         #: Kept because a function of the script may make the optimizer and drop it.
         self._iterations = None  # type: Any
-        #: The variable that the thread counts by, and the graph in which the optimizer applied gradients last.
+        #: The variable that the thread counts by, and the traced graph in which the optimizer is applied.
         self._counted = None  # type: Any
         self._graph = None  # type: Optional[weakref.ref[Any]]
         self._total = 0
@@ -395,7 +395,7 @@ def _traced_graph():
     # type: () -> Any
     """Return the graph of the outermost function that is now traced; None: nothing is traced."""
     framework = _framework()
-    graph = None if framework is None else framework.get_default_graph()
+    graph = None if framework is None else framework.get_default_graph()  # type: Any
     if not hasattr(graph, "outer_graph"):
         return None
     while hasattr(getattr(graph, "outer_graph", None), "outer_graph"):
