@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import inspect
 import json
 import os
 import subprocess
@@ -34,6 +35,7 @@ from paceline.instrumentation.paceline_instrumentation import (
     saving,
     servers,
     sessions,
+    signatures,
     stepping,
     tracebacks,
     traces,
@@ -686,6 +688,34 @@ def test_a_job_that_gives_no_addresses_has_none(text):
 def test_workers_that_may_come_later_have_addresses():
     environment = {"TF_CONFIG": json.dumps({"cluster": GIVEN}), "PACELINE_SPARE_WORKERS": "10.0.0.9:2222"}
     assert servers.given_addresses(environment)[-1] == "10.0.0.9:2222"
+
+
+# --- Signatures -----------------------------------------------------------------------------------------
+
+
+class Fits:
+    """Trains as a model of Keras does."""
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, *, verbose="auto"):
+        return x, y, batch_size, epochs, verbose
+
+
+def test_who_asks_for_the_arguments_of_a_wrapped_function_sees_its_own(reporter):
+    model = type("Model", (Fits,), dict(vars(Fits)))
+    watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, None)
+    watch.patch_fit(SimpleNamespace(Model=model))
+    assert model.fit is not Fits.fit
+    for ask in (inspect.getfullargspec, inspect.signature):  # The first is what Keras uses.
+        assert ask(model.fit) == ask(Fits.fit)
+        assert ask(model().fit) == ask(Fits().fit)
+    assert model().fit(1, epochs=2) == (1, None, None, 2, "auto")
+    with pytest.raises(signatures.Wrapped):
+        watch.patch_fit(SimpleNamespace(Model=model))
+
+
+def test_a_function_that_shows_no_arguments_can_be_wrapped():
+    wrapper = signatures.wraps(min)(lambda *arguments: min(*arguments))
+    assert (wrapper(2, 1), wrapper.__name__) == (1, "min")
 
 
 # --- Coordinators ---------------------------------------------------------------------------------------
