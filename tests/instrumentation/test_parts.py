@@ -201,7 +201,7 @@ class Script:
         monkeypatch.setattr(graph_facts, "note", lambda *arguments: None)
         monkeypatch.setattr(stepping.atexit, "register", self._at_exit)
         model = SimpleNamespace(
-            describe=lambda *arguments: None, wanted=lambda run: [], take=lambda found: None
+            describe=lambda *arguments: None, wanted=lambda run: [], take=lambda run, found: None
         )
         untraced = SimpleNamespace(due=lambda total: None)
         watch = sessions.SessionWatch(

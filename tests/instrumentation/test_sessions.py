@@ -309,3 +309,32 @@ def test_the_last_step_is_where_the_hook_stops_also_after_a_restart(runner, opti
     reports = runner.reports("step")
     assert sum(each["steps"] for each in reports) == 30
     assert {each["total_steps"] for each in reports} == {130}
+
+
+TWO_GRAPHS = """
+import tensorflow.compat.v1 as tf
+from paceline_instrumentation import stepping
+tf.disable_v2_behavior()
+stepping.REPORT_SECONDS = 0.0
+for table in ("users", "items"):
+    with tf.Graph().as_default():
+        ids = tf.constant([0, 1, 7], name=table + "_ids")
+        loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(tf.get_variable(table, [10, 4]), ids)))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(10):
+                session.run(train)
+"""
+
+
+def test_the_steps_of_a_second_graph_are_seen_too(runner):
+    done = runner.code(TWO_GRAPHS)
+    assert done.returncode == 0, done.stderr
+    reports = runner.reports("step")
+    assert sum(each["steps"] for each in reports) == 20
+    assert [each for each in reports if each["loss"] is None] == []
+    said = [each["message"] for each in runner.reports("instrumentation")]
+    assert not [each for each in said if "error of its own" in each]
+    (table,) = variable_files.load_variables(runner.folder / "variables.json")
+    assert table.name == "users"

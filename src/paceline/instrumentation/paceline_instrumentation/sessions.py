@@ -249,7 +249,7 @@ class SessionWatch(object):
         by_name = {tensor.name: value for tensor, value in zip(fetched, values)}
         by_name.update(fed)
         self._steps.report(run.read(by_name, fed), run.is_fed)
-        self._model.take(by_name)
+        self._model.take(run, by_name)
         if run.is_fed:
             self._inputs.note(fed)
 

@@ -55,8 +55,8 @@ def wraps(original, by=WATCH):
     # type: (Callable[..., Any], str) -> Callable[[F], F]
     """Return a decorator like ``functools.wraps`` that also records under which name it wraps a function.
 
-    The wrapper shows the function's own arguments: ``inspect.getfullargspec``, by which Keras
-    checks the arguments that a script gives, does not look behind a wrapper.
+    The wrapper shows the function's own arguments. Keras asks ``inspect.getfullargspec`` for them, and that
+    does not look behind a wrapper.
     """
 
     def mark(wrapper):
