@@ -79,7 +79,7 @@ class Model(object):
     def wanted(self, run):
         # type: (graphs.TrainingRun) -> List[Any]
         """Return the tensors of ids that a step looks up, until enough batches were counted."""
-        graph = run.graph()
+        graph = run.graph()  # type: Any
         if self._batches >= BATCHES or not self._describes(graph):
             return []
         names = sorted({each.ids for every in self._lookups.values() for each in every})
