@@ -59,6 +59,30 @@ def given_serialized():
     return tf.parse_example(texts, {"x": tf.FixedLenFeature([2], tf.float32)})["x"]
 
 
+def multiplied_by_batches():
+    return tf.matmul(tf.matmul(iterated(drop=False)[None], tf.ones([1, 2, 2]))[0], tf.ones([2, 2]))
+
+
+def parsed_examples(features):
+    texts = tf.constant([tf.train.Example().SerializeToString()] * 3)
+    return tf.parse_example(texts, features)
+
+
+def parsed():
+    found = parsed_examples({"x": tf.FixedLenFeature([2], tf.float32, [0.0, 0.0])})
+    return found["x"]
+
+
+def parsed_sparse():
+    found = parsed_examples({"x": tf.VarLenFeature(tf.float32)})
+    return tf.sparse_tensor_to_dense(found["x"])[:, :0] @ tf.ones([0, 2])
+
+
+def parsed_single():
+    text = tf.train.Example().SerializeToString()
+    return tf.io.parse_single_example(text, {"x": tf.FixedLenFeature([2], tf.float32, [0.0, 0.0])})["x"][None]
+
+
 def constant_and_a_rate():
     return tf.ones([4, 2]) * tf.placeholder(tf.float32, [], name="rate")
 
@@ -103,3 +127,45 @@ def test_a_batch_is_fed_only_where_the_graph_has_none_and_something_with_rows_is
         "constant_and_a_rate": "not seen",
     }
     assert described(runner, BATCHES, {*expected}) == expected
+
+
+def test_what_has_another_first_dimension_is_no_batch(runner):
+    expected = {
+        "multiplied_by_batches": "IteratorGetNext:0",
+        "parsed": "of 3 examples",
+        "parsed_sparse": "not seen",
+        "parsed_single": "not seen",
+    }
+    assert described(runner, BATCHES, {*expected}) == expected
+
+
+SPARSE = """
+import sys
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+ids = tf.sparse_placeholder(tf.int64, name="ids")
+labels = tf.placeholder(tf.float32, [None, 1], name="labels")
+table = tf.get_variable("table", [50, 1])
+loss = tf.reduce_mean(tf.square(tf.nn.embedding_lookup_sparse(table, ids, None) - labels))
+train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+where = np.array([[row, column] for row in range(4) for column in range(10)], np.int64)
+values = np.arange(40, dtype=np.int64)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    feed = {ids: tf.SparseTensorValue(where, values, (4, 10)), labels: [[1.0]] * 4}
+    if sys.argv[1] == "run":
+        session.run(train, feed)
+    else:
+        from tensorflow.core.protobuf import config_pb2
+        fed = ["ids/indices:0", "ids/values:0", "ids/shape:0", labels.name]
+        call = session._make_callable_from_options(config_pb2.CallableOptions(feed=fed, target=[train.name]))
+        call(where, values, np.array([4, 10], np.int64), np.ones([4, 1], np.float32))
+"""
+
+
+@pytest.mark.parametrize("way", ["run", "call"])
+def test_the_parts_of_a_sparse_tensor_that_is_fed_are_no_batch(runner, way):
+    done = runner.run("-c", SPARSE, way)
+    assert done.returncode == 0, done.stderr
+    assert [each["examples"] for each in runner.reports("step")] == [4]
