@@ -327,6 +327,20 @@ def test_a_script_that_gets_slow_is_reported_again_after_a_few_steps(script, ste
     assert len(reports(tmp_path)) == before + 5
 
 
+@pytest.mark.parametrize("seconds", [0.5, 2.5])
+def test_the_last_report_ends_with_the_last_step(script, tmp_path, monkeypatch, seconds):
+    """A script may export its model for minutes; of a fast one the last steps are only counted."""
+    monkeypatch.setattr(stepping, "time", SimpleNamespace(time=lambda: script.now + 5e5))
+    script.run(seconds)
+    last = script.now
+    script.other(pause=600.0)
+    script.end()
+    *before, report = reports(tmp_path)
+    assert report["at"] == pytest.approx(last + 5e5, abs=0.01)
+    assert sum(each["interval_seconds"] for each in (*before, report)) == pytest.approx(seconds, abs=0.01)
+    assert reported(tmp_path, "steps") == script.made
+
+
 def test_what_trains_only_with_others_is_looked_at_each_time(script, steps):
     script.run(1.5)
     for _ in range(3000):
