@@ -442,6 +442,27 @@ def test_a_full_disk_ends_it_in_silence():
     assert not any(reporter.append("step", {}) for _ in range(2 * limit))
 
 
+def test_a_disk_that_has_room_again_is_written_to_again(reporter, tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(reporting, "clock", lambda: now)
+    (tmp_path / "reports.jsonl").mkdir()  # Nothing can be written there.
+    for _ in range(reporting.MOST_FAILURES):
+        assert not reporter.append("step", {})
+    (tmp_path / "reports.jsonl").rmdir()
+    assert not reporter.append("step", {}), "it waits a while"
+    now += reporting.RETRY_SECONDS
+    assert reporter.append("step", {})
+    assert reporter.append("step", {})
+    (tmp_path / "reports.jsonl").unlink()
+    (tmp_path / "reports.jsonl").mkdir()
+    for _ in range(reporting.MOST_FAILURES):
+        assert not reporter.append("step", {})
+    now += reporting.RETRY_SECONDS
+    assert not reporter.append("step", {})
+    (tmp_path / "reports.jsonl").rmdir()
+    assert not reporter.append("step", {}), "it waits as long again"
+
+
 def test_a_folder_that_is_not_there_is_no_error(tmp_path):
     reporter = reporting.Reporter(str(tmp_path / "none" / "reports"))
     reporter.say("hello")
@@ -508,8 +529,9 @@ def test_after_some_errors_of_its_own_it_looks_at_nothing(reporter, tmp_path):
         assert guard(lambda: 1 // 0) is None
     assert guard.is_broken
     assert guard(lambda: 5) is None
-    (said,) = lines(tmp_path)
-    assert "ZeroDivisionError" in said["message"]
+    error, end = lines(tmp_path)
+    assert "ZeroDivisionError" in error["message"]
+    assert end["message"] == "its steps are not seen: there were 5 errors of its own"
 
 
 # --- Traces -------------------------------------------------------------------------------------------
