@@ -92,12 +92,10 @@ def hang(case: Case) -> Iterator[Hit]:
         return
     trainers, ended = silences.silences(case), _ended(case)
     reports = sum(trainer.reports for trainer in trainers)
-    if not trainers or silences.ceased(case, trainers):
-        return
-    if reports < case.value(LEAST_REPORTS) and not _is_old(case, trainers):
+    if not trainers or (reports < case.value(LEAST_REPORTS) and not _is_old(case, trainers)):
         return
     is_busy = _is_busy(case, trainers)
-    if _is_done(case, trainers, ended, is_busy=is_busy):
+    if _is_done(case, trainers, ended, is_busy=is_busy) or silences.ceased(case, trainers):
         return
     longest = max(trainer.longest for trainer in trainers)
     usual = statistics.median(trainer.usual for trainer in trainers)
