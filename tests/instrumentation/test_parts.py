@@ -183,6 +183,25 @@ def test_no_step_of_several_threads_is_lost(steps, tmp_path):
     assert report["input_wait_seconds"] is None
 
 
+def test_the_waits_of_several_threads_are_not_added_up(steps, tmp_path):
+    steps.begin("sessions", "")
+    said = {"step": None, "loss": None, "batch": 3}
+    for number in range(2):
+        for _ in range(2):
+            thread = threading.Thread(target=steps.add, args=(stepping.clock(),))
+            if number:
+                thread.start()
+                thread.join()
+            else:
+                steps.add(stepping.clock())
+        steps.report(dict(said), is_fed=True)
+    alone, together = reports(tmp_path)
+    assert alone["input_wait_seconds"] is not None
+    assert together["input_wait_seconds"] is None
+    steps.add(stepping.clock())
+    assert steps.step_microseconds() is None
+
+
 TRAIN, OTHER, LOSS = (SimpleNamespace(name=name) for name in ("train", "other", "loss"))
 
 

@@ -195,7 +195,12 @@ class Steps(object):
 
     def step_microseconds(self):
         # type: () -> Optional[float]
-        """Return the mean duration of a step since the last report, without waiting; None: there was none."""
+        """Return the mean duration of a step since the last report, without waiting.
+
+        None: there was no step, or several threads make steps at once.
+        """
+        if self.has_threads():
+            return None
         steps = self.total() - self._reported
         return max(0.0, clock() - self._since - self._waited) * 1e6 / steps if steps else None
 
@@ -247,11 +252,13 @@ class Steps(object):
         now, total = clock() if until is None else until, self.total()
         steps = total - self._reported
         batch = said.pop("batch", None)
+        # The waits of several threads cannot be told from each other's steps.
+        is_waiting = is_fed and not self.has_threads()
         report = {
             "interval_seconds": now - self._since,
             "steps": steps,
             "examples": None if batch is None else steps * batch,
-            "input_wait_seconds": min(max(0.0, self._waited), now - self._since) if is_fed else None,
+            "input_wait_seconds": min(max(0.0, self._waited), now - self._since) if is_waiting else None,
             "total_steps": self.total_steps,
         }
         if until is not None:
