@@ -482,6 +482,15 @@ def test_a_disk_that_has_room_again_is_written_to_again(reporter, tmp_path, monk
     assert not reporter.append("step", {}), "it waits as long again"
 
 
+def test_a_fact_that_could_not_be_written_is_said_later(reporter, tmp_path):
+    (tmp_path / "reports.jsonl").mkdir()
+    reporter.state("device_filters", True)
+    (tmp_path / "reports.jsonl").rmdir()
+    for _ in range(2):
+        reporter.state("device_filters", True)
+    assert [each["value"] for each in lines(tmp_path)] == [True]
+
+
 def test_a_folder_that_is_not_there_is_no_error(tmp_path):
     reporter = reporting.Reporter(str(tmp_path / "none" / "reports"))
     reporter.say("hello")

@@ -92,9 +92,9 @@ class Reporter(object):
     def state(self, name, value):
         # type: (str, Any) -> None
         """Report a fact of the script, unless it was already reported with about the same value."""
-        if not _is_about(self._facts.get(name), value):
+        is_news = not _is_about(self._facts.get(name), value)
+        if is_news and self.append("fact", {"name": name, "value": value}):
             self._facts[name] = value
-            self.append("fact", {"name": name, "value": value})
 
     def owns(self):
         # type: () -> bool
