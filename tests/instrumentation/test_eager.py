@@ -72,3 +72,41 @@ def test_the_script_does_what_it_did(runner, arguments):
         return [line for line in text.splitlines() if line.startswith(("step", "losses", "iterations"))]
 
     assert results(seen.stdout) == results(alone.stdout) != []
+
+
+ANEW = """
+import sys
+import numpy as np
+from importlib import import_module
+keras = import_module(sys.argv[1])
+from paceline_instrumentation import eager
+
+model = keras.Sequential([keras.layers.Dense(1)])
+x, y = np.ones([64, 4], "float32"), np.ones([64, 1], "float32")
+followed = []
+begin = eager.EagerWatch._begin
+
+
+def noted(watch, optimizer, pairs):
+    begin(watch, optimizer, pairs)
+    followed.append(optimizer)
+
+
+eager.EagerWatch._begin = noted
+for _ in range(2):
+    optimizer = keras.optimizers.Adam()
+    model.compile(optimizer=optimizer, loss="mse")
+    model.fit(x, y, epochs=2, verbose=0)
+    assert followed[-1] is optimizer
+    model.fit(x[:40], y[:40], verbose=0)
+    assert followed[-1] is optimizer
+assert len({id(each) for each in followed}) == 2
+"""
+
+
+@pytest.mark.parametrize("keras", ["tf_keras", "keras"])
+def test_a_model_that_is_compiled_again_is_followed_on(runner, keras):
+    done = runner.run("-c", ANEW, keras)
+    assert done.returncode == 0, done.stderr
+    said = [each["message"] for each in runner.reports("instrumentation")]
+    assert not [each for each in said if "error of its own" in each]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import gc
 import importlib.util
+import inspect
 import json
 import os
 import subprocess
@@ -34,6 +35,7 @@ from paceline.instrumentation.paceline_instrumentation import (
     saving,
     servers,
     sessions,
+    signatures,
     stepping,
     tracebacks,
     traces,
@@ -181,6 +183,25 @@ def test_no_step_of_several_threads_is_lost(steps, tmp_path):
     assert report["input_wait_seconds"] is None
 
 
+def test_the_waits_of_several_threads_are_not_added_up(steps, tmp_path):
+    steps.begin("sessions", "")
+    said = {"step": None, "loss": None, "batch": 3}
+    for number in range(2):
+        for _ in range(2):
+            thread = threading.Thread(target=steps.add, args=(stepping.clock(),))
+            if number:
+                thread.start()
+                thread.join()
+            else:
+                steps.add(stepping.clock())
+        steps.report(dict(said), is_fed=True)
+    alone, together = reports(tmp_path)
+    assert alone["input_wait_seconds"] is not None
+    assert together["input_wait_seconds"] is None
+    steps.add(stepping.clock())
+    assert steps.step_microseconds() is None
+
+
 TRAIN, OTHER, LOSS = (SimpleNamespace(name=name) for name in ("train", "other", "loss"))
 
 
@@ -199,7 +220,7 @@ class Script:
         monkeypatch.setattr(graph_facts, "note", lambda *arguments: None)
         monkeypatch.setattr(stepping.atexit, "register", self._at_exit)
         model = SimpleNamespace(
-            describe=lambda *arguments: None, wanted=lambda run: [], take=lambda found: None
+            describe=lambda *arguments: None, wanted=lambda run: [], take=lambda run, found: None
         )
         untraced = SimpleNamespace(due=lambda total: None)
         watch = sessions.SessionWatch(
@@ -325,6 +346,20 @@ def test_a_script_that_gets_slow_is_reported_again_after_a_few_steps(script, ste
     assert len(reports(tmp_path)) == before + 5
 
 
+@pytest.mark.parametrize("seconds", [0.5, 2.5])
+def test_the_last_report_ends_with_the_last_step(script, tmp_path, monkeypatch, seconds):
+    """A script may export its model for minutes; of a fast one the last steps are only counted."""
+    monkeypatch.setattr(stepping, "time", SimpleNamespace(time=lambda: script.now + 5e5))
+    script.run(seconds)
+    last = script.now
+    script.other(pause=600.0)
+    script.end()
+    *before, report = reports(tmp_path)
+    assert report["at"] == pytest.approx(last + 5e5, abs=0.01)
+    assert sum(each["interval_seconds"] for each in (*before, report)) == pytest.approx(seconds, abs=0.01)
+    assert reported(tmp_path, "steps") == script.made
+
+
 def test_what_trains_only_with_others_is_looked_at_each_time(script, steps):
     script.run(1.5)
     for _ in range(3000):
@@ -426,6 +461,36 @@ def test_a_full_disk_ends_it_in_silence():
     assert not any(reporter.append("step", {}) for _ in range(2 * limit))
 
 
+def test_a_disk_that_has_room_again_is_written_to_again(reporter, tmp_path, monkeypatch):
+    now = 1000.0
+    monkeypatch.setattr(reporting, "clock", lambda: now)
+    (tmp_path / "reports.jsonl").mkdir()  # Nothing can be written there.
+    for _ in range(reporting.MOST_FAILURES):
+        assert not reporter.append("step", {})
+    (tmp_path / "reports.jsonl").rmdir()
+    assert not reporter.append("step", {}), "it waits a while"
+    now += reporting.RETRY_SECONDS
+    assert reporter.append("step", {})
+    assert reporter.append("step", {})
+    (tmp_path / "reports.jsonl").unlink()
+    (tmp_path / "reports.jsonl").mkdir()
+    for _ in range(reporting.MOST_FAILURES):
+        assert not reporter.append("step", {})
+    now += reporting.RETRY_SECONDS
+    assert not reporter.append("step", {})
+    (tmp_path / "reports.jsonl").rmdir()
+    assert not reporter.append("step", {}), "it waits as long again"
+
+
+def test_a_fact_that_could_not_be_written_is_said_later(reporter, tmp_path):
+    (tmp_path / "reports.jsonl").mkdir()
+    reporter.state("device_filters", True)
+    (tmp_path / "reports.jsonl").rmdir()
+    for _ in range(2):
+        reporter.state("device_filters", True)
+    assert [each["value"] for each in lines(tmp_path)] == [True]
+
+
 def test_a_folder_that_is_not_there_is_no_error(tmp_path):
     reporter = reporting.Reporter(str(tmp_path / "none" / "reports"))
     reporter.say("hello")
@@ -492,8 +557,9 @@ def test_after_some_errors_of_its_own_it_looks_at_nothing(reporter, tmp_path):
         assert guard(lambda: 1 // 0) is None
     assert guard.is_broken
     assert guard(lambda: 5) is None
-    (said,) = lines(tmp_path)
-    assert "ZeroDivisionError" in said["message"]
+    error, end = lines(tmp_path)
+    assert "ZeroDivisionError" in error["message"]
+    assert end["message"] == "its steps are not seen: there were 5 errors of its own"
 
 
 # --- Traces -------------------------------------------------------------------------------------------
@@ -688,6 +754,34 @@ def test_workers_that_may_come_later_have_addresses():
     assert servers.given_addresses(environment)[-1] == "10.0.0.9:2222"
 
 
+# --- Signatures -----------------------------------------------------------------------------------------
+
+
+class Fits:
+    """Trains as a model of Keras does."""
+
+    def fit(self, x=None, y=None, batch_size=None, epochs=1, *, verbose="auto"):
+        return x, y, batch_size, epochs, verbose
+
+
+def test_who_asks_for_the_arguments_of_a_wrapped_function_sees_its_own(reporter):
+    model = type("Model", (Fits,), dict(vars(Fits)))
+    watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, None)
+    watch.patch_fit(SimpleNamespace(Model=model))
+    assert model.fit is not Fits.fit
+    for ask in (inspect.getfullargspec, inspect.signature):  # The first is what Keras uses.
+        assert ask(model.fit) == ask(Fits.fit)
+        assert ask(model().fit) == ask(Fits().fit)
+    assert model().fit(1, epochs=2) == (1, None, None, 2, "auto")
+    with pytest.raises(signatures.Wrapped):
+        watch.patch_fit(SimpleNamespace(Model=model))
+
+
+def test_a_function_that_shows_no_arguments_can_be_wrapped():
+    wrapper = signatures.wraps(min)(lambda *arguments: min(*arguments))
+    assert (wrapper(2, 1), wrapper.__name__) == (1, "min")
+
+
 # --- Coordinators ---------------------------------------------------------------------------------------
 
 
@@ -785,6 +879,176 @@ def test_a_closure_of_another_version_is_done_all_the_same(tmp_path, reporter, m
     assert watch._last == last
     said = [line["message"] for line in lines(tmp_path)]
     assert len(said) == (0 if last else 1)
+
+
+class TracedFunctions:
+    """Stands for the module of TensorFlow that knows which function is traced."""
+
+    def __init__(self):
+        self.graph = SimpleGraph()
+
+    @staticmethod
+    def executing_eagerly_outside_functions():
+        return True
+
+    def get_default_graph(self):
+        return self.graph
+
+    @staticmethod
+    def new(outer_graph=None):
+        graph = SimpleGraph()
+        graph.outer_graph = SimpleGraph() if outer_graph is None else outer_graph
+        return graph
+
+
+class Optimizer:
+    """Has the methods of an optimizer of Keras."""
+
+    def __init__(self):
+        self.iterations = SimpleNamespace(numpy=lambda: 0)
+
+    def apply_gradients(self, grads_and_vars):
+        return list(grads_and_vars)
+
+
+@pytest.fixture
+def applied(reporter, monkeypatch):
+    """Applies gradients by an optimizer while the graph of a function is made; returns whom it follows."""
+    framework = TracedFunctions()
+    monkeypatch.setitem(sys.modules, "tensorflow.python.framework.ops", framework)
+    monkeypatch.setattr(eager.threading.Thread, "start", lambda self: None)
+    monkeypatch.setattr(eager.atexit, "register", lambda *arguments: None)
+    described = SimpleNamespace(describe_trained=lambda *arguments: None)
+    watch = eager.EagerWatch(reporter, guarding.Guard(reporter), described, None)
+    module = SimpleNamespace(Optimizer=type("Optimizer", (Optimizer,), dict(vars(Optimizer))))
+    watch.patch_optimizers(module)
+
+    def apply(graph, optimizer):
+        framework.graph = graph or SimpleGraph()
+        assert optimizer.apply_gradients(iter([1, 2])) == [1, 2]
+        return watch._optimizer()
+
+    apply.optimizer = module.Optimizer
+    return apply
+
+
+def test_the_optimizer_of_a_new_function_is_followed(applied):
+    first, second = applied.optimizer(), applied.optimizer()
+    assert applied(TracedFunctions.new(), first) is first
+    assert applied(TracedFunctions.new(), second) is second
+    assert applied(None, first) is second  # a step that is not traced
+
+
+def test_of_several_optimizers_at_once_the_first_is_followed(applied):
+    first, second = applied.optimizer(), applied.optimizer()
+    for _ in range(2):  # The function is traced again for batches of another shape.
+        outer = TracedFunctions.new()
+        assert applied(TracedFunctions.new(outer), first) is first
+        assert applied(TracedFunctions.new(outer), second) is first
+
+
+def test_optimizers_of_a_script_that_traces_nothing_are_taken_as_several_at_once(applied):
+    first, second = applied.optimizer(), applied.optimizer()
+    for _ in range(2):
+        assert applied(None, first) is first
+        assert applied(None, second) is first
+
+
+class Coordinated:
+    """A process whose optimizer counts steps, on a clock of its own."""
+
+    def __init__(self, reporter, monkeypatch, folder):
+        self.now, self.count, self._folder, self._seen = 100.0, 0, folder, 0
+        monkeypatch.setattr(eager, "clock", lambda: self.now)
+        untraced = SimpleNamespace(refuse=lambda: None, ask_for_profiles=lambda total: None)
+        self.watch = eager.EagerWatch(reporter, guarding.Guard(reporter), None, untraced)
+        self.watch._iterations = SimpleNamespace(numpy=lambda: self.count)
+        self.watch._begin_interval()
+
+    def follow(self, count):
+        self.watch._iterations = SimpleNamespace(numpy=count)
+
+    def begin(self, *workers):
+        for each in workers:
+            self.watch._note_worker(SimpleNamespace(worker_index=each))
+
+    def tick(self, steps=0, ended=(), *, is_over=False):
+        """Let a second pass; return the reports: the replica, its steps and the seconds they took."""
+        self.now += 1
+        self.count += steps
+        for each in ended:
+            self.watch._note_closure(OldClosure(), SimpleNamespace(worker_index=each))
+        self.watch._look(is_over)
+        every = reports(self._folder)
+        found, self._seen = every[self._seen :], len(every)
+        return [(each.get("replica"), each["steps"], each["interval_seconds"]) for each in found]
+
+
+@pytest.fixture
+def coordinated(reporter, monkeypatch, tmp_path):
+    return Coordinated(reporter, monkeypatch, tmp_path)
+
+
+def test_a_closure_that_takes_seconds_is_told_with_the_time_that_it_took(coordinated):
+    coordinated.begin(0, 1)
+    assert coordinated.tick() == []
+    assert coordinated.tick(10, [0]) == [("worker-0", 10, 2.0)]
+    assert coordinated.tick(10, [1]) == [("worker-1", 10, 3.0)]
+    assert coordinated.tick() == []
+    assert coordinated.tick(10, [0]) == [("worker-0", 10, 3.0)]
+    assert coordinated.tick(20, [0, 1]) == [("worker-0", 10, 1.0), ("worker-1", 10, 3.0)]
+
+
+def test_steps_within_a_closure_are_those_of_the_worker_that_ends_it(coordinated):
+    """Also of the first closure: a coordinator that hands out work makes no step itself."""
+    coordinated.begin(0)
+    assert coordinated.tick(5) == []
+    assert coordinated.tick(5, [0]) == [("worker-0", 10, 2.0)]
+    assert coordinated.tick(5) == []
+    assert coordinated.tick(5, [0]) == [("worker-0", 10, 2.0)]
+    assert coordinated.tick(3, is_over=True) == [(None, 3, 1.0)]
+
+
+def test_a_worker_that_comes_later_has_not_taken_the_time_before(coordinated):
+    coordinated.begin(0)
+    for _ in range(5):
+        coordinated.tick(10, [0])
+    coordinated.begin(1)
+    assert coordinated.tick() == []
+    assert coordinated.tick(20, [0, 1]) == [("worker-0", 10, 2.0), ("worker-1", 10, 2.0)]
+
+
+def test_a_process_that_coordinates_no_worker_reports_its_own_steps(coordinated):
+    assert coordinated.tick() == []
+    assert coordinated.tick(10) == [(None, 10, 2.0)]
+    assert coordinated.tick(10) == [(None, 10, 1.0)]
+
+
+def test_steps_of_another_optimizer_are_counted_from_where_it_is(coordinated):
+    assert coordinated.tick(1000) == [(None, 1000, 1.0)]
+    coordinated.follow(lambda: coordinated.count - 1000)
+    # What the first has done until then counts; from now on the second counts.
+    assert coordinated.tick(7) == [(None, 7, 1.0)]
+    assert coordinated.tick(5) == [(None, 5, 1.0)]
+
+
+def test_steps_after_an_older_count_was_restored_are_counted(coordinated):
+    assert coordinated.tick(1000) == [(None, 1000, 1.0)]
+    assert coordinated.tick(-900) == []
+    assert coordinated.tick(5) == [(None, 5, 1.0)]
+
+
+@pytest.mark.parametrize(("is_followed", "planned"), [(False, 500), (True, 1300)])
+def test_where_fit_goes_on_its_last_step_is_further_on(coordinated, is_followed, planned):
+    watch, optimizer = coordinated.watch, Optimizer()
+    coordinated.count = 1000
+    if is_followed:
+        watch._optimizer = weakref.ref(optimizer)
+    watch._first_epoch = 2
+    watch._note_plan(
+        SimpleNamespace(params={"epochs": 5, "steps": 100}, model=SimpleNamespace(optimizer=optimizer))
+    )
+    assert watch._planned == planned
 
 
 def test_a_fact_is_said_again_when_it_has_changed(tmp_path, reporter):

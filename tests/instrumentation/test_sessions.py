@@ -281,3 +281,60 @@ def test_rows_of_a_table_that_is_cut_into_parts_and_looked_up_twice(runner):
     assert table.step_bytes == 6 * (2 * 16 + 4)
     assert table.row_shares == pytest.approx((1 / 6, 1 / 6, 0, 0, 0, 1 / 6, 0, 2 / 6, 0, 1 / 6), abs=1e-5)
     assert variables["halves"].rows_used is None, "which rows of a table that is cut into columns is not told"
+
+
+STOPS = """
+import sys
+import tensorflow.compat.v1 as tf
+tf.disable_v2_behavior()
+w = tf.get_variable("w", [4])
+step = tf.train.create_global_step()
+train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(tf.square(w)), step)
+# As after a restart: the checkpoint is of step 100.
+init = tf.group(tf.global_variables_initializer(), tf.local_variables_initializer())
+with tf.control_dependencies([init]):
+    scaffold = tf.train.Scaffold(init_op=tf.assign(step, 100))
+hook = tf.train.StopAtStepHook(**{sys.argv[1]: int(sys.argv[2])})
+with tf.train.MonitoredTrainingSession(scaffold=scaffold, hooks=[hook]) as session:
+    while not session.should_stop():
+        made = session.run([train, step])[1]
+print(made)
+"""
+
+
+@pytest.mark.parametrize(("option", "number"), [("num_steps", 30), ("last_step", 130)])
+def test_the_last_step_is_where_the_hook_stops_also_after_a_restart(runner, option, number):
+    done = runner.run("-c", STOPS, option, str(number))
+    assert done.returncode == 0, done.stderr
+    reports = runner.reports("step")
+    assert sum(each["steps"] for each in reports) == 30
+    assert {each["total_steps"] for each in reports} == {130}
+
+
+TWO_GRAPHS = """
+import tensorflow.compat.v1 as tf
+from paceline_instrumentation import stepping
+tf.disable_v2_behavior()
+stepping.REPORT_SECONDS = 0.0
+for table in ("users", "items"):
+    with tf.Graph().as_default():
+        ids = tf.constant([0, 1, 7], name=table + "_ids")
+        loss = tf.reduce_sum(tf.square(tf.nn.embedding_lookup(tf.get_variable(table, [10, 4]), ids)))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            for _ in range(10):
+                session.run(train)
+"""
+
+
+def test_the_steps_of_a_second_graph_are_seen_too(runner):
+    done = runner.code(TWO_GRAPHS)
+    assert done.returncode == 0, done.stderr
+    reports = runner.reports("step")
+    assert sum(each["steps"] for each in reports) == 20
+    assert [each for each in reports if each["loss"] is None] == []
+    said = [each["message"] for each in runner.reports("instrumentation")]
+    assert not [each for each in said if "error of its own" in each]
+    (table,) = variable_files.load_variables(runner.folder / "variables.json")
+    assert table.name == "users"

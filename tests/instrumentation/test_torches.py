@@ -13,7 +13,7 @@ import pytest
 from support import interpreters, kills, ports
 from support.styles import SCRIPTS
 
-from paceline.instrumentation.paceline_instrumentation import torches
+from paceline.instrumentation.paceline_instrumentation import guarding, reporting, torches
 
 pytestmark = pytest.mark.slow
 SCRIPT = str(SCRIPTS / "torch_ddp.py")
@@ -103,6 +103,29 @@ def test_what_is_seen_of_ranks_is_what_they_print_and_changes_nothing(runner, ra
         ], "to the last digit"
 
 
+@pytest.mark.parametrize(
+    ("state", "before", "said"),
+    [
+        ({"weights": {"step": 1201}}, 1200, ""),
+        ({"weights": {"step": 1}}, 0, ""),
+        ({"weights": {"momentum_buffer": None}}, 0, "; global step: not seen"),
+        ({}, 0, "; global step: not seen"),
+    ],
+    ids=["resumed", "new", "momentum", "SGD"],
+)
+def test_an_optimizer_that_keeps_no_step_does_not_say_where_training_began(
+    runner, monkeypatch, state, before, said
+):
+    reporter = reporting.Reporter(str(runner.reports_file))
+    watch = torches.TorchWatch(reporter, guarding.Guard(reporter))
+    monkeypatch.setattr(torches.threading.Thread, "start", lambda self: None)
+    monkeypatch.setattr(torches.atexit, "register", lambda *arguments: None)
+    watch._begin(types.SimpleNamespace(state=state))
+    assert watch._total == before
+    (message,) = [each["message"] for each in runner.reports("instrumentation")]
+    assert message == f"its steps, made by SimpleNamespace; batches: not seen; gradients: its own{said}"
+
+
 @pytest.mark.nightly
 def test_the_late_rank_waits_least_in_all_reduce(runner, ranks):
     end(ranks("--steps=150", "--slow-rank=1", "--slow-rounds=60", world=3), runner)
@@ -170,7 +193,8 @@ def test_gradients_that_a_script_reduces_itself(runner, ranks):
         assert sum(each["all_reduce_seconds"] for each in own) > 0
         (_, said) = reports(runner, rank, "instrumentation")
         assert (
-            said["message"] == "its steps, made by SGD; batches: not seen; gradients: all-reduced by itself"
+            said["message"] == "its steps, made by SGD; batches: not seen; gradients: all-reduced by itself; "
+            "global step: not seen"
         )
 
 

@@ -55,6 +55,17 @@ def test_a_job_whose_trainers_make_no_steps_any_more_hangs() -> None:
     assert cause.evidence[0].at == START + 30
 
 
+@pytest.mark.parametrize(("at", "is_hang"), [(30, False), (20, True)])
+def test_a_trainer_whose_steps_are_not_seen_any_more_may_make_some(at: int, is_hang: bool) -> None:
+    said = JobEvent(
+        at=START + at,
+        kind=SEEN,
+        message="its steps are not seen: there were 5 errors of its own",
+        replica=ReplicaId.parse("worker-1"),
+    )
+    assert bool(found(hang, _standing(30, seconds=300, events=(said,)))) is is_hang
+
+
 def test_the_process_that_was_stopped_is_named() -> None:
     (cause,) = found(hang, _standing(30, stopped=("ps-0",)))
     assert cause.what == ("No trainer has made a step for 30s, and the process of ps-0 does nothing at all.")

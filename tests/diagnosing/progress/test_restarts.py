@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import pytest
 from support import cases
 from support.cases import START, found
 
@@ -60,8 +61,14 @@ def test_without_a_restart_it_is_something_else() -> None:
     assert not found(trained_anew, again(0, rows=worker))
 
 
-def test_own_steps_of_a_script_without_a_global_step_say_nothing() -> None:
-    message = "its steps, made by sessions; loss: mean:0; global step: not seen; batch: fed"
+@pytest.mark.parametrize(
+    "message",
+    [
+        "its steps, made by sessions; loss: mean:0; global step: not seen; batch: fed",
+        "its steps, made by SGD; batches: not seen; gradients: its own; global step: not seen",
+    ],
+)
+def test_own_steps_of_a_script_without_a_global_step_say_nothing(message: str) -> None:
     assert not found(trained_anew, again(0, says=message))
 
 

@@ -58,6 +58,54 @@ def test_one_that_still_starts_is_not_idle() -> None:
     assert found(idle_workers, recording)
 
 
+def _scaled(second: int, own: dict[str, Any] = IDLE) -> Recording:
+    """Return the last two minutes of a job that has run for an hour, to which a worker was added."""
+    recording = _recording(own, seconds=120)
+    samples = [
+        each
+        for each in recording.samples
+        if str(each.replica) != "worker-2" or each.at > cases.START + second
+    ]
+    run = dataclasses.replace(recording.run, started_at=cases.START - 3600, submitted_at=cases.START - 3600)
+    return dataclasses.replace(recording, samples=samples, run=run)
+
+
+def test_one_that_was_just_added_to_a_job_is_not_idle() -> None:
+    """How long the others took to start is not known: their first samples are those of the recording."""
+    assert not found(idle_workers, _scaled(100))
+    assert found(idle_workers, _scaled(20)), "it has had more than a minute and a half"
+    assert found(idle_workers, _scaled(0)), "it is as old as the others"
+
+
+def test_one_that_was_added_takes_as_long_as_others_that_were() -> None:
+    loads = {name: cases.TRAINER for name in ("worker-0", "worker-1")} | {"worker-2": IDLE}
+    recording = cases.recording(
+        loads, steps={"worker-1": cases.STEPS}, trained={"worker-1": (40, 120)}, seconds=120
+    )
+    run = dataclasses.replace(recording.run, started_at=cases.START - 3600)
+
+    def since(second: int) -> Recording:
+        begins = {"worker-1": 20, "worker-2": second}
+        samples = [
+            each for each in recording.samples if each.at > cases.START + begins.get(str(each.replica), 0)
+        ]
+        return dataclasses.replace(recording, samples=samples, run=run)
+
+    # The worker before it took 20 seconds: this one may take 33.
+    assert not found(idle_workers, since(95))
+    assert found(idle_workers, since(80))
+
+
+def test_one_that_computes_since_it_began_is_not_idle() -> None:
+    """Its samples cover a part of the time alone."""
+    own = cases.TRAINER | {"cpu_cores": 0.6 * cases.TRAINER["cpu_cores"]}
+    recording = _recording(own)
+    late = [
+        each for each in recording.samples if str(each.replica) != "worker-2" or each.at > cases.START + 26
+    ]
+    assert not found(idle_workers, dataclasses.replace(recording, samples=late))
+
+
 def test_a_coordinator_has_others_make_its_steps() -> None:
     """Before, the chief of a ClusterCoordinator was said to have nothing to do."""
     loads = {"ps-0": cases.SERVER, "chief-0": IDLE, "worker-0": cases.TRAINER, "worker-1": cases.TRAINER}

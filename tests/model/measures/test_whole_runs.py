@@ -52,6 +52,22 @@ def test_the_rate_of_all_is_over_the_time_in_which_any_worker_trained() -> None:
     assert whole.interval == Interval(since=START, until=START + 30)
 
 
+def test_a_time_without_steps_at_either_end_is_no_training() -> None:
+    """A trainer that waits for the others, or exports its model, reports that it makes no step."""
+    steps = [
+        report(WORKER0, 30, interval_seconds=30.0, examples=0, steps=0),
+        report(WORKER0, 40, interval_seconds=10.0, examples=1000, steps=10),
+        report(WORKER0, 50, interval_seconds=10.0, examples=0, steps=0),
+        report(WORKER0, 60, interval_seconds=10.0, examples=1000, steps=10),
+        report(WORKER0, 600, interval_seconds=540.0, examples=0, steps=0),
+    ]
+    recording = Recording(run=measured_runs.run(), at=START, replicas=rows(WORKER0), steps=steps)
+    whole = snapshots.of_whole_run(recording)
+    assert whole.interval == Interval(since=START + 30, until=START + 60)
+    assert whole.examples_per_second == pytest.approx(2000 / 30)
+    assert whole.replicas[0].steps_per_second == pytest.approx(20 / 30)
+
+
 def test_means_leave_out_what_lies_outside_of_training() -> None:
     samples = [
         sample(PS0, 5, cpu_cores=8.0, memory_bytes=100, network_received_bytes=1_000_000),

@@ -136,8 +136,11 @@ def is_burdened(case: Case, trainer: ReplicaSnapshot) -> bool:
 
 
 def waits(trainer: ReplicaSnapshot) -> float:
-    """Return the share of its time that a trainer waits for input; 0 if it is not known."""
-    return trainer.input_wait_share or 0.0
+    """Return the share of its time that a trainer waits for input; 0 if it is not known.
+
+    The waits of several threads of a script may have been added up.
+    """
+    return min(1.0, trainer.input_wait_share or 0.0)
 
 
 def decodes(case: Case, trainer: ReplicaSnapshot) -> bool | None:

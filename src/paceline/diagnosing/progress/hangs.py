@@ -95,7 +95,7 @@ def hang(case: Case) -> Iterator[Hit]:
     if not trainers or (reports < case.value(LEAST_REPORTS) and not _is_old(case, trainers)):
         return
     is_busy = _is_busy(case, trainers)
-    if _is_done(case, trainers, ended, is_busy=is_busy):
+    if _is_done(case, trainers, ended, is_busy=is_busy) or silences.ceased(case, trainers):
         return
     longest = max(trainer.longest for trainer in trainers)
     usual = statistics.median(trainer.usual for trainer in trainers)
@@ -173,7 +173,7 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
         for each in case.trainers
         if _runs(each.row.phase) and each.replica not in known
     )
-    start, least, least_busy = _start(case), case.value(LEAST_SECONDS), case.value(LEAST_BUSY_SECONDS)
+    start, least, least_busy = beginning(case), case.value(LEAST_SECONDS), case.value(LEAST_BUSY_SECONDS)
     for own in filter(None, beginners):
         if own[0].at > start:
             is_young = own[-1].at - own[0].at < least_busy
@@ -184,7 +184,7 @@ def _is_beginning(case: Case, trainers: list[Silence]) -> bool:
     return False
 
 
-def _start(case: Case) -> float:
+def beginning(case: Case) -> float:
     """Return the time (Unix seconds) up to which a first sample may not be the beginning of its replica.
 
     A recording of only the newest measurements does not show when replicas began that are older than it.
@@ -225,7 +225,7 @@ def _last_change(case: Case) -> float:
     told = [event.at for event in case.recording.events if event.kind not in ("note", STANDING)]
     told += [each.at for each in case.recording.evaluations if each.replica.role is not Role.EVALUATOR]
     # A new attempt on another host may have no event yet. The beginning of a recording is not a change.
-    start = _start(case)
+    start = beginning(case)
     told += [own[0].at for own in case.histories.values() if own and own[0].at > start]
     return max(told, default=0.0)
 

@@ -21,7 +21,7 @@ from paceline.model.roles import ReplicaId
 #: The first word of the instrumentation's remark that it has seen a training library. Its other remarks are
 #: about steps, or about what it could not examine.
 HELLOS = ("TensorFlow ", "PyTorch ")
-#: How an agent begins a remark about why a trainer's steps are not seen.
+#: How an agent, or the instrumentation itself, begins a remark about why a trainer's steps are not seen.
 UNSEEN = "its steps are not seen"
 RECENT_SECONDS = Threshold(
     "silences.recent-seconds", 8.0, Unit.SECONDS,
@@ -127,6 +127,15 @@ def would_be_seen(case: Case) -> bool:
         and each.replica not in unseen
         and each.message.startswith(HELLOS)
         for each in said
+    )
+
+
+def ceased(case: Case, trainers: Iterable[Silence]) -> bool:
+    """Return whether a trainer has said after its last step that its steps are not seen any more."""
+    last = {trainer.replica.replica: trainer.since for trainer in trainers}
+    return any(
+        each.message.startswith(UNSEEN) and each.replica in last and each.at >= last[each.replica]
+        for each in sayings.of(case, SEEN)
     )
 
 

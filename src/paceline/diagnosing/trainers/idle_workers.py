@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from paceline.diagnosing import headrooms, needs, outlooks
 from paceline.diagnosing.cases import Case
+from paceline.diagnosing.progress import hangs, silences
 from paceline.diagnosing.rules import Hit, rule
 from paceline.diagnosing.scripts import asked
 from paceline.diagnosing.thresholds import Threshold, Unit
@@ -140,15 +141,27 @@ def _is_idle(case: Case, trainer: ReplicaSnapshot, active: Sequence[History]) ->
     first = _first_sample(case, row.replica)
     if first is None:
         return False
+    late = max(begin, end - case.value(LATE_SECONDS))
+    return end - first >= _patience(case, active) and _rests(case, trainer, active, late, end)
+
+
+def _patience(case: Case, active: Sequence[History]) -> float:
+    """Return how many seconds a trainer may take from its first sample to its first step.
+
+    A recording of only the newest measurements does not show how long older trainers took.
+    """
+    started_at, least = case.recording.run.started_at, case.value(hangs.LEAST_SECONDS)
+    edge = hangs.beginning(case)
+    is_whole = started_at is not None and edge - least <= started_at + least
     starts = [
         history.since - begun
         for history in active
-        if (begun := _first_sample(case, history.trainer.replica)) is not None
+        if (begun := _first_sample(case, history.trainer.replica)) is not None and (is_whole or begun > edge)
     ]
-    usual = max(0.0, statistics.median(starts or [0.0]))
-    patience = case.value(PATIENCE_TIMES) * usual + case.value(PATIENCE_SECONDS)
-    late = max(begin, end - case.value(LATE_SECONDS))
-    return end - first >= patience and _rests(case, trainer, active, late, end)
+    if not starts:
+        return case.value(silences.STARTED_SECONDS)
+    usual = max(0.0, statistics.median(starts))
+    return case.value(PATIENCE_TIMES) * usual + case.value(PATIENCE_SECONDS)
 
 
 def _first_sample(case: Case, replica: ReplicaId) -> float | None:
@@ -159,19 +172,19 @@ def _first_sample(case: Case, replica: ReplicaId) -> float | None:
 def _rests(
     case: Case, trainer: ReplicaSnapshot, active: Sequence[History], since: float, until: float
 ) -> bool:
-    """Return whether a trainer uses little CPU time between two moments, compared with those that train.
+    """Return whether a trainer uses few cores between two moments, compared with those that train.
 
-    A trainer that has ended has no samples any more and uses no CPU. Samples without CPU prove nothing.
+    A trainer that has ended has no samples any more and uses no CPU. One that was just started has samples of
+    a part of this time alone. Samples without CPU prove nothing.
     """
 
     def within(replica: ReplicaId) -> list[Sample]:
         return [each for each in case.histories.get(replica, ()) if since <= each.at <= until]
 
-    def seconds(own: Sequence[Sample]) -> float:
-        return sum((each.cpu_cores or 0.0) * each.interval_seconds for each in own)
-
-    own = within(trainer.replica)
-    if any(each.cpu_cores is None for each in own) or not (own or trainer.row.phase.is_final):
+    own, is_over = within(trainer.replica), trainer.row.phase.is_final
+    if any(each.cpu_cores is None for each in own) or not (own or is_over):
         return False
-    usual = statistics.median(seconds(within(each.trainer.replica)) for each in active)
-    return usual > 0 and seconds(own) < case.value(RESTING) * usual
+    measured = sum(each.interval_seconds for each in own)
+    seconds = max(until - since, measured) if is_over else measured
+    usual = statistics.median(silences.cores(within(each.trainer.replica)) or 0.0 for each in active)
+    return usual > 0 and (silences.cores(own) or 0.0) * measured < case.value(RESTING) * usual * seconds

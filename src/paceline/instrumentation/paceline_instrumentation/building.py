@@ -77,16 +77,22 @@ class GraphWatch(object):
         # type: (ModuleType) -> None
         """Wrap the hook that knows after which step training ends."""
         hook = module.StopAtStepHook
-        original = hook.__init__
-        signatures.check(original, ("self", "num_steps", "last_step"))
+        created = hook.after_create_session
+        signatures.check(created, ("self", "session", "coord"))
 
-        @signatures.wraps(original)
-        def __init__(own, num_steps=None, last_step=None):
+        @signatures.wraps(created)
+        def after_create_session(own, session, coord):
             # type: (Any, Any, Any) -> None
-            original(own, num_steps, last_step)
-            self._steps.total_steps = last_step or num_steps
+            created(own, session, coord)
+            self._guard(self._note_last_step, own)
 
-        hook.__init__ = __init__
+        hook.after_create_session = after_create_session
+
+    def _note_last_step(self, hook):
+        # type: (Any) -> None
+        """Store the last step; if a hook has a number of steps, it counts them from the restored step on."""
+        if hook._last_step is not None:
+            self._steps.total_steps = int(hook._last_step)
 
 
 def _listed(values):

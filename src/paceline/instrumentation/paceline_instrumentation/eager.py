@@ -34,7 +34,7 @@ _DEEPEST = 50
 
 
 class EagerWatch(object):
-    """Reads the steps of the first optimizer that applies gradients, and reports them.
+    """Reads the steps of the optimizer that trains, and reports them: of several at once, of the first.
 
     Args:
         reporter: takes the reports.
@@ -52,12 +52,21 @@ class EagerWatch(object):
         self._optimizer = None  # type: Optional[weakref.ref[Any]]
         #: Kept because a function of the script may make the optimizer and drop it.
         self._iterations = None  # type: Any
+        #: The variable that the thread counts by, and the traced graph in which the optimizer is applied.
+        self._counted = None  # type: Any
+        self._graph = None  # type: Optional[weakref.ref[Any]]
         self._total = 0
         self._standing = standing.StandWatch(reporter, guard, lambda: self._total)
         self._ended = threading.Event()
         self._batches = set()  # type: Set[int]
         self._batch = None  # type: Optional[int]
+        #: By the index of a worker: how many closures it has finished, and until when its steps are reported.
         self._closures = {}  # type: Dict[int, int]
+        self._until = {}  # type: Dict[int, float]
+        #: What the last report counted, and when.
+        self._finished = {}  # type: Dict[int, int]
+        self._reported = 0
+        self._since = clock()
         self._last = None  # type: Any
         #: The ``tf.function`` that the script calls in each step, if any; and the function that a thread
         #: calls now.
@@ -65,6 +74,7 @@ class EagerWatch(object):
         self._calling = threading.local()
         self._planned = None  # type: Optional[int]
         self._is_fit = False
+        self._first_epoch = 0
 
     # --- What is wrapped
 
@@ -86,10 +96,7 @@ class EagerWatch(object):
         @signatures.wraps(original)
         def apply_gradients(own, grads_and_vars, *arguments, **named):
             # type: (Any, Any, *Any, **Any) -> Any
-            known = self._optimizer
-            if (
-                known is not None and known() is not None
-            ):  # One is followed: this one, or the first of several.
+            if not self._guard(self._begins, own):
                 return original(own, grads_and_vars, *arguments, **named)
             pairs = list(grads_and_vars)  # It may be a generator.
             result = original(own, pairs, *arguments, **named)
@@ -109,9 +116,9 @@ class EagerWatch(object):
         def __call__(own, *arguments, **named):
             # type: (Any, *Any, **Any) -> Any
             calling = self._calling
-            if self._function is not None or getattr(calling, "function", None) is not None:
+            if getattr(calling, "function", None) is not None:
                 result = original(own, *arguments, **named)
-            else:  # During its first call the graph is made, and gradients are applied.
+            else:  # While its graph is made, gradients are applied.
                 calling.function = weakref.ref(own)
                 try:
                     result = original(own, *arguments, **named)
@@ -133,11 +140,18 @@ class EagerWatch(object):
         @signatures.wraps(original)
         def execute_on(own, worker):
             # type: (Any, Any) -> Any
+            self._guard(self._note_worker, worker)
             result = original(own, worker)
             self._guard(self._note_closure, own, worker)
             return result
 
         closure.execute_on = execute_on
+
+    def _note_worker(self, worker):
+        # type: (Any) -> None
+        """Note a worker that begins a closure."""
+        self._closures.setdefault(worker.worker_index, 0)
+        self._until.setdefault(worker.worker_index, clock())
 
     def _note_closure(self, closure, worker):
         # type: (Any, Any) -> None
@@ -180,7 +194,7 @@ class EagerWatch(object):
         def fit(own, x=None, y=None, batch_size=None, *arguments, **named):
             # type: (Any, Any, Any, Any, *Any, **Any) -> Any
             self._batch = self._guard(_batch_of, x, batch_size)
-            self._is_fit = True
+            self._is_fit, self._first_epoch = True, named.get("initial_epoch") or 0
             return original(own, x, y, batch_size, *arguments, **named)
 
         owner.fit = fit
@@ -227,22 +241,47 @@ class EagerWatch(object):
         # type: (Any) -> None
         """Note how many steps ``fit`` is to make, if its callbacks know."""
         epochs, steps = (callbacks.params or {}).get("epochs"), (callbacks.params or {}).get("steps")
-        self._planned = epochs * steps if epochs and steps else None
+        if not epochs or not steps:
+            self._planned = None
+            return
+        followed = None if self._optimizer is None else self._optimizer()
+        if followed is not None and followed is getattr(getattr(callbacks, "model", None), "optimizer", None):
+            # It goes on from where it is.
+            self._planned = int(self._iterations.numpy()) + (epochs - self._first_epoch) * steps
+        else:
+            self._planned = epochs * steps
 
     # --- What is reported
+
+    def _begins(self, optimizer):
+        # type: (Any) -> bool
+        """Return whether an optimizer that is about to apply gradients is to be followed from now on.
+
+        So it is if none is followed, or if a new function trains by it alone: the script has made the model
+        anew. A function that is made again keeps its optimizer.
+        """
+        followed = None if self._optimizer is None else self._optimizer()
+        if followed is None:
+            return True
+        graph = _traced_graph()
+        if graph is None or (self._graph is not None and self._graph() is graph):
+            return False
+        if optimizer is followed:
+            self._graph = weakref.ref(graph)
+        return optimizer is not followed
 
     def _begin(self, optimizer, pairs):
         # type: (Any, List[Tuple[Any, Any]]) -> None
         """Start to report the steps of an optimizer, unless it belongs to a graph."""
-        framework = sys.modules.get("tensorflow.python.framework.ops") or sys.modules.get(
-            "tensorflow_core.python.framework.ops"
-        )
+        framework = _framework()
         if framework is None:
             return
         if not framework.executing_eagerly_outside_functions() or not self._reporter.owns():
             return
         is_first = self._optimizer is None
-        self._function = getattr(self._calling, "function", None)
+        self._function, self._last = getattr(self._calling, "function", None), None
+        graph = _traced_graph()
+        self._graph = None if graph is None else weakref.ref(graph)
         self._optimizer, self._iterations = weakref.ref(optimizer), optimizer.iterations
         self._model.describe_trained(optimizer, pairs)
         if is_first:
@@ -273,41 +312,65 @@ class EagerWatch(object):
     def _follow(self):
         # type: () -> None
         """Report once a second which steps were made, until the process ends."""
-        since, done, closures = clock(), self._guard(self._done), dict(self._closures)
+        self._guard(self._begin_interval)
         is_over = False
         while not is_over and not self._guard.is_broken:
             is_over = self._ended.wait(stepping.REPORT_SECONDS)
-            now, total = clock(), self._guard(self._done)
-            if total is None or done is None or total <= done:
-                done = total if done is None or total is None else done
-                continue
-            finished = dict(self._closures)
-            self._guard(self._traces.refuse)
-            if self._is_fit:
-                self._reporter.state("model_fit", True)
-            if finished:
-                self._reporter.state("coordinates", True)
-                self._guard(self._traces.ask_for_profiles, total)
-            self._guard(self._report, total, total - done, now - since, _differences(closures, finished))
-            since, done, closures = now, total, finished
-            self._total = total
+            self._look(is_over)
+
+    def _look(self, is_over):
+        # type: (bool) -> None
+        """Report the steps since the last report, and begin to count by another optimizer if there is one."""
+        self._guard(self._report_interval, is_over)
+        if self._iterations is not self._counted:
+            self._guard(self._begin_interval)
+
+    def _begin_interval(self):
+        # type: () -> None
+        """Leave out what the optimizer has done so far."""
+        self._counted = self._iterations
+        self._reported, self._since, self._finished = self._done(), clock(), dict(self._closures)
+        self._until = dict.fromkeys(self._finished, self._since)
+
+    def _report_interval(self, is_over):
+        # type: (bool) -> None
+        """Report the steps since the last report, once it is known which workers made them."""
+        now, total = clock(), self._done()
+        if total < self._reported:  # The script has restored an older count.
+            self._begin_interval()
+            return
+        steps, finished = total - self._reported, dict(self._closures)
+        closures = _differences(self._finished, finished)
+        if not steps or (finished and not closures and not is_over):
+            return
+        self._guard(self._traces.refuse)
+        if self._is_fit:
+            self._reporter.state("model_fit", True)
+        if finished:
+            self._reporter.state("coordinates", True)
+            self._guard(self._traces.ask_for_profiles, total)
+        self._guard(self._report, total, steps, now, closures)
+        self._since, self._reported, self._finished, self._total = now, total, finished, total
 
     def _done(self):
-        # type: () -> Optional[int]
+        # type: () -> int
         """Return how many steps the optimizer has counted."""
-        return int(self._iterations.numpy())
+        return int(self._counted.numpy())
 
-    def _report(self, total, steps, seconds, closures):
+    def _report(self, total, steps, now, closures):
         # type: (int, int, float, Dict[int, int]) -> None
         """Report the steps of this process, or of the workers that made them for it."""
         batch = self._examples_of_a_step()
         loss = _loss(self._last)
-        finished = float(sum(closures.values()))
-        shares = {"worker-%d" % index: count / finished for index, count in closures.items()}
-        for replica, share in sorted(shares.items()) or [("", 1.0)]:
+        finished = sum(closures.values())
+        shares = [
+            ("worker-%d" % index, self._until.get(index, self._since), count / float(finished))
+            for index, count in sorted(closures.items())
+        ]
+        for replica, since, share in shares or [("", self._since, 1.0)]:
             own = round(steps * share)
             report = {
-                "interval_seconds": seconds,
+                "interval_seconds": now - since,
                 "step": total,
                 "steps": own,
                 "examples": None if batch is None else own * batch,
@@ -317,6 +380,27 @@ class EagerWatch(object):
             if replica:
                 report["replica"] = replica
             self._reporter.append("step", report)
+        self._until.update(dict.fromkeys(closures, now))
+
+
+def _framework():
+    # type: () -> Any
+    """Return the module of TensorFlow that knows the current graph; None: it is not loaded."""
+    return sys.modules.get("tensorflow.python.framework.ops") or sys.modules.get(
+        "tensorflow_core.python.framework.ops"
+    )
+
+
+def _traced_graph():
+    # type: () -> Any
+    """Return the graph of the outermost function that is now traced; None: nothing is traced."""
+    framework = _framework()
+    graph = None if framework is None else framework.get_default_graph()  # type: Any
+    if not hasattr(graph, "outer_graph"):
+        return None
+    while hasattr(getattr(graph, "outer_graph", None), "outer_graph"):
+        graph = graph.outer_graph
+    return graph
 
 
 def _differences(before, after):

@@ -21,8 +21,12 @@ UPDATES = re.compile(
     r"^(Resource)?(Sparse)?Apply[A-Z]|^(Resource)?Scatter(Nd)?(Add|Sub|Update|Mul|Div|Max|Min)(NonAliasing)?$"
     r"|^Assign(Add|Sub)?(VariableOp)?$|Accumulator(Apply|Set)"
 )
-#: Operations whose outputs are a batch, or a part of it.
-_INPUTS = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$|^(Parse(Single)?Example|Batch)")
+#: Operations whose outputs are a batch, or a part of it, made of their inputs.
+_INPUTS = re.compile(r"^(ParseExample(V2)?|Batch(V2)?)$")
+#: Those that take it from where other operations have put it, whatever the script feeds.
+_SOURCES = re.compile(r"IteratorGetNext|Queue\w*Dequeue\w*V2$")
+#: The names of the three placeholders of a sparse one, below its own.
+_SPARSE = ("indices", "values", "shape")
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault")
 #: Reading a variable changes nothing.
 _VARIABLES = ("VariableV2", "Variable", "VarHandleOp", "ReadVariableOp", "ResourceGather")
@@ -156,12 +160,21 @@ class TrainingRun(object):
         if rows is not None:
             batch = len(rows)
         elif self.is_fed:
-            batch = max((value.shape[0] for value in feeds.values() if value.ndim), default=None)
+            batch = max((value.shape[0] for value in _dense(feeds) if value.ndim), default=None)
         return {
             "step": None if step is None else int(step),
             "loss": None if loss is None else float(loss.mean()),
             "batch": batch,
         }
+
+
+def _dense(feeds):
+    # type: (Mapping[Any, Any]) -> List[Any]
+    """Return the arrays that a step was fed, without those of sparse tensors, whose rows are no examples."""
+    names = {str(tensor).partition(":")[0] for tensor in feeds}
+    prefixes = {name[: -len("indices")] for name in names if name.endswith("/indices")}
+    sparse = {prefix + part for prefix in prefixes for part in _SPARSE if prefix + "values" in names}
+    return [value for tensor, value in feeds.items() if str(tensor).partition(":")[0] not in sparse]
 
 
 def is_stateful(operation):
@@ -207,14 +220,15 @@ def training_run(graph, targets, fetches, facts):
         return None
     loss = graph.get_tensor_by_name(gradients[0].loss) if gradients else None
     inputs = ancestors([loss.op]) if loss is not None else needed
-    is_fed = any(operation.type in PLACEHOLDERS for operation in inputs.values())
-    batch, rows = _batch(operation for operation in inputs.values() if _INPUTS.search(operation.type))
+    batch, rows = _batch(filter(_makes_batch, inputs.values()))
+    # A number that is fed besides, such as a rate of dropout, is no batch.
+    is_fed = batch is None and rows is None and _feeds_rows(inputs)
     tensors = {
         "step": None if step is None else _value(step),
         "loss": loss,
-        "rows": None if is_fed else rows,
+        "rows": rows,
     }
-    return TrainingRun(graph, needed, tensors, None if is_fed else batch, is_fed), needed
+    return TrainingRun(graph, needed, tensors, batch, is_fed), needed
 
 
 def global_step(graph):
@@ -236,13 +250,43 @@ def _value(variable):
     return None
 
 
+def _makes_batch(operation):
+    # type: (Any) -> bool
+    """Return whether the outputs of an operation are a batch that the script does not feed."""
+    if _SOURCES.search(operation.type):
+        return True
+    return _INPUTS.search(operation.type) is not None and not _feeds_rows(ancestors([operation]))
+
+
+def _feeds_rows(operations):
+    # type: (Operations) -> bool
+    """Return whether one of some operations is fed an array; a placeholder without a shape may be."""
+    return any(each.type in PLACEHOLDERS and each.outputs[0].shape.ndims != 0 for each in operations.values())
+
+
 def _batch(inputs):
     # type: (Iterable[Any]) -> Tuple[Optional[int], Any]
     """Return how many examples a batch has, if shapes show it; else a tensor with one row per example."""
-    outputs = [tensor for each in inputs for tensor in each.outputs if tensor.shape.ndims]
+    outputs = [tensor for each in inputs for tensor in _parts(each) if tensor.shape.ndims]
     sizes = [tensor.shape.as_list()[0] for tensor in outputs]
     known = [size for size in sizes if size]
     if known:
         return max(known), None
     smallest = sorted(outputs, key=lambda each: (each.dtype.name == "string", each.shape.ndims, each.name))
     return None, smallest[0] if smallest else None
+
+
+def _parts(operation):
+    # type: (Any) -> List[Any]
+    """Return the outputs of an operation that are a batch, or a part of it, with one row per example.
+
+    An operation that parses examples also has sparse and ragged outputs, whose rows are something else.
+    """
+    outputs = list(operation.outputs)
+    if not operation.type.startswith("ParseExample"):
+        return outputs
+    if operation.inputs[0].shape.ndims == 0:  # It parses a single example.
+        return []
+    is_old = operation.type == "ParseExample"
+    begin = 3 * int(operation.get_attr("Nsparse" if is_old else "num_sparse"))
+    return outputs[begin : begin + len(operation.get_attr("Tdense"))]

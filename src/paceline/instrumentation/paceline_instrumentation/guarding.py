@@ -43,4 +43,6 @@ class Guard(object):
             self._errors += 1
             self.is_broken = self._errors >= MOST_ERRORS
             self._reporter.say("an error of its own: " + traceback.format_exc(limit=-4))
+            if self.is_broken:
+                self._reporter.say("its steps are not seen: there were %d errors of its own" % MOST_ERRORS)
             return None

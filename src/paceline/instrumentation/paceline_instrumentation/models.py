@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+import weakref
 
 from . import graphs
 
@@ -49,12 +50,14 @@ class Model(object):
         self._lookups = {}  # type: Dict[str, List[Lookup]]
         self._usages = {}  # type: Dict[str, Usage]
         self._batches = 0
+        self._graph = None  # type: Optional[weakref.ref[Any]]
 
     def describe(self, graph, needed, facts):
         # type: (Any, graphs.Operations, graphs.Facts) -> None
         """Describe the variables of a graph, unless variables were already described."""
         if self._path is None or self._variables:
             return
+        self._graph = weakref.ref(graph)
         self._variables = variables(graph, needed, facts)
         self._lookups = lookups(needed, self._variables, first_rows(graph.get_collection("variables")))
         self._write()
@@ -76,22 +79,26 @@ class Model(object):
     def wanted(self, run):
         # type: (graphs.TrainingRun) -> List[Any]
         """Return the tensors of ids that a step looks up, until enough batches were counted."""
-        if self._batches >= BATCHES:
-            return []
-        graph = run.graph()
-        if graph is None:
+        graph = run.graph()  # type: Any
+        if self._batches >= BATCHES or not self._describes(graph):
             return []
         names = sorted({each.ids for every in self._lookups.values() for each in every})
         return [each for each in map(graph.get_tensor_by_name, names) if run.allows(each)]
 
-    def take(self, by_name):
-        # type: (Mapping[str, Any]) -> None
+    def _describes(self, graph):
+        # type: (Any) -> bool
+        """Return whether a graph is the described one: a script may build another, with other tensors."""
+        return graph is not None and self._graph is not None and self._graph() is graph
+
+    def take(self, run, by_name):
+        # type: (graphs.TrainingRun, Mapping[str, Any]) -> None
         """Count the rows that a step has looked up.
 
         Args:
+            run: the step.
             by_name: the values fetched with the step, by the names of tensors.
         """
-        if self._path is None or self._batches >= BATCHES:
+        if self._path is None or self._batches >= BATCHES or not self._describes(run.graph()):
             return
         self._batches += 1
         for variable, every in self._lookups.items():

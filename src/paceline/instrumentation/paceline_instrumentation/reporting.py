@@ -12,8 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Mapping, Optional
 
-#: After this many failed writes in a row, reporting stops: the disk is full, or the folder is gone.
+clock = time.monotonic
+#: After this many failed writes in a row, one is tried only every so many seconds: the disk is full, or the
+#: folder is gone.
 MOST_FAILURES = 5
+RETRY_SECONDS = 60.0
 MOST_MESSAGES = 20
 #: The relative change below which a number is not reported again.
 _NEWS = 0.25
@@ -36,6 +39,7 @@ class Reporter(object):
         # type: (str) -> None
         self._path = path
         self._failures = 0
+        self._failed_at = 0.0
         self._said = []  # type: List[str]
         self._facts = {}  # type: Dict[str, Any]
         self._owner = None  # type: Optional[int]
@@ -44,7 +48,7 @@ class Reporter(object):
     def append(self, kind, fields):
         # type: (str, Mapping[str, Any]) -> bool
         """Append a line of a kind; return whether it was written. Numbers that are not finite become null."""
-        if self._failures >= MOST_FAILURES:
+        if self._failures >= MOST_FAILURES and clock() - self._failed_at < RETRY_SECONDS:
             return False
         if kind == "step":
             self.append_waiting()
@@ -58,6 +62,7 @@ class Reporter(object):
                 os.close(handle)
         except OSError:
             self._failures += 1
+            self._failed_at = clock()
             return False
         self._failures = 0
         return True
@@ -87,9 +92,9 @@ class Reporter(object):
     def state(self, name, value):
         # type: (str, Any) -> None
         """Report a fact of the script, unless it was already reported with about the same value."""
-        if not _is_about(self._facts.get(name), value):
+        is_news = not _is_about(self._facts.get(name), value)
+        if is_news and self.append("fact", {"name": name, "value": value}):
             self._facts[name] = value
-            self.append("fact", {"name": name, "value": value})
 
     def owns(self):
         # type: () -> bool

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     Key = Tuple[int, ...]
     DoRun = Callable[..., List[Any]]
+    Names = Sequence[str]
     Traced = Callable[[], Callable[..., Any]]
 
 clock = stepping.clock
@@ -249,7 +250,7 @@ class SessionWatch(object):
         by_name = {tensor.name: value for tensor, value in zip(fetched, values)}
         by_name.update(fed)
         self._steps.report(run.read(by_name, fed), run.is_fed)
-        self._model.take(by_name)
+        self._model.take(run, by_name)
         if run.is_fed:
             self._inputs.note(fed)
 
@@ -301,7 +302,8 @@ class SessionWatch(object):
                 call = original(session, options)  # type: Callable[..., Any]
                 return call
 
-            return self._counting(plain, run, traced, tuple(callable_options.fetch), takes_feeds=True)
+            fetched, fed = tuple(callable_options.fetch), tuple(callable_options.feed)
+            return self._counting(plain, run, traced, fetched, fed)
 
         return _make_callable_from_options
 
@@ -320,8 +322,8 @@ class SessionWatch(object):
         except KeyError:
             return self._kind(graph, key, targets, tensors)
 
-    def _counting(self, plain, run, traced, fetched=(), takes_feeds=False):
-        # type: (Callable[..., Any], graphs.TrainingRun, Traced, Sequence[str], bool) -> Callable[..., Any]
+    def _counting(self, plain, run, traced, fetched=(), fed=None):
+        # type: (Callable[..., Any], graphs.TrainingRun, Traced, Names, Optional[Names]) -> Callable[..., Any]
         """Return a function that counts a step for each call. No further values can be fetched with the step.
 
         Args:
@@ -329,14 +331,14 @@ class SessionWatch(object):
             run: what it trains.
             traced: makes a function that does the same and traces it into its ``run_metadata``.
             fetched: the names of what it returns, if it returns a list.
-            takes_feeds: whether its arguments are feeds; otherwise they are the script's own options.
+            fed: the names of what its arguments feed; None: they are the script's own options.
         """
         steps, guard = self._steps, self._guard
         tracer = _CallTracer(traced, self._config_pb2.RunMetadata, self._trace_watch)
 
         def report(arguments, found):
             # type: (Sequence[Any], Any) -> None
-            feeds = {place: each for place, each in enumerate(arguments) if hasattr(each, "ndim")}
+            feeds = {name: each for name, each in zip(fed or (), arguments) if hasattr(each, "ndim")}
             by_name = dict(zip(fetched, found)) if fetched else {}
             steps.report(run.read(by_name, feeds), run.is_fed)
 
@@ -350,7 +352,7 @@ class SessionWatch(object):
                 steps.add(begun)
                 return fetched
             metadata, context = None, {}  # type: Any, Dict[str, Any]
-            if any(named.values()) or (bool(arguments) and not takes_feeds):
+            if any(named.values()) or (bool(arguments) and fed is None):
                 fetched = plain(*arguments, **named)
             else:
                 guard(tracer.look, steps.total())

@@ -2,6 +2,7 @@
 
 from __future__ import absolute_import
 
+import contextlib
 import functools
 import inspect
 
@@ -52,11 +53,17 @@ def takes(function, name):
 
 def wraps(original, by=WATCH):
     # type: (Callable[..., Any], str) -> Callable[[F], F]
-    """Return a decorator like ``functools.wraps`` that also records under which name it wraps a function."""
+    """Return a decorator like ``functools.wraps`` that also records under which name it wraps a function.
+
+    The wrapper shows the function's own arguments. Keras asks ``inspect.getfullargspec`` for them, and that
+    does not look behind a wrapper.
+    """
 
     def mark(wrapper):
         # type: (F) -> F
         functools.update_wrapper(wrapper, original)
+        with contextlib.suppress(ValueError, TypeError):  # Functions in C may show none.
+            setattr(wrapper, "__signature__", inspect.signature(original))  # noqa: B010 - mypy does not know it
         setattr(wrapper, _MARK, getattr(original, _MARK, ()) + (by,))
         return wrapper
 

@@ -79,7 +79,7 @@ class Steps(object):
         self._uncertain = 0
         self._step_seconds = 0.0
         self._waited = 0.0
-        self._since = clock()
+        self._since = self._ended = clock()
         self._reported = 0
         self._last = {}  # type: Dict[str, Any]
         self.due = self._since + REPORT_SECONDS
@@ -125,7 +125,7 @@ class Steps(object):
         if is_plain:
             self._step_seconds = now - begun
         self._waited += self._between(begun)
-        self._uncertain, thread.ended = 0, now
+        self._uncertain, thread.ended, self._ended = 0, now, now
         next(self._count)
 
     def is_fast(self):
@@ -195,7 +195,12 @@ class Steps(object):
 
     def step_microseconds(self):
         # type: () -> Optional[float]
-        """Return the mean duration of a step since the last report, without waiting; None: there was none."""
+        """Return the mean duration of a step since the last report, without waiting.
+
+        None: there was no step, or several threads make steps at once.
+        """
+        if self.has_threads():
+            return None
         steps = self.total() - self._reported
         return max(0.0, clock() - self._since - self._waited) * 1e6 / steps if steps else None
 
@@ -206,7 +211,13 @@ class Steps(object):
             self.watch()
             # The time before it does not count as waiting, either.
             self._waited += self._between(begun) * self._uncertain / (self._uncertain + 1)
+            self._ended = self._last_ended()
             self._uncertain, self._thread.ended = 0, clock()
+
+    def _last_ended(self):
+        # type: () -> float
+        """Return when the last step ended; those only counted took as long as the last measured one."""
+        return min(clock(), self._ended + self._uncertain * self._step_seconds)
 
     def total(self):
         # type: () -> int
@@ -229,24 +240,29 @@ class Steps(object):
         self.unwatched.left = _NONE
         return self._counted()
 
-    def report(self, said, is_fed):
-        # type: (Dict[str, Any], bool) -> None
+    def report(self, said, is_fed, until=None):
+        # type: (Dict[str, Any], bool, Optional[float]) -> None
         """Report the steps since the last report, and start the next interval.
 
         Args:
             said: ``step``, ``loss`` and ``batch`` of a step just made.
             is_fed: whether the script makes its batches between the steps.
+            until: when the last of these steps ended, on ``clock``; None: just now.
         """
-        now, total = clock(), self.total()
+        now, total = clock() if until is None else until, self.total()
         steps = total - self._reported
         batch = said.pop("batch", None)
+        # The waits of several threads cannot be told from each other's steps.
+        is_waiting = is_fed and not self.has_threads()
         report = {
             "interval_seconds": now - self._since,
             "steps": steps,
             "examples": None if batch is None else steps * batch,
-            "input_wait_seconds": max(0.0, self._waited) if is_fed else None,
+            "input_wait_seconds": min(max(0.0, self._waited), now - self._since) if is_waiting else None,
             "total_steps": self.total_steps,
         }
+        if until is not None:
+            report["at"] = time.time() - (clock() - until)
         report.update(said)
         if report.get("step") is None:
             report["step"] = total
@@ -258,7 +274,7 @@ class Steps(object):
 
     def _flush(self):
         # type: () -> None
-        """Report the steps since the last report."""
+        """Report the steps since the last report. What the script did after the last one is no training."""
         steps = self.total() - self._reported
         if steps:
             last = self._last
@@ -269,7 +285,7 @@ class Steps(object):
                 "loss": None,
                 "batch": last.get("batch"),
             }
-            self.report(said, last.get("is_fed", False))
+            self.report(said, last.get("is_fed", False), self._last_ended())
 
 
 def _at_once(steps, seconds):

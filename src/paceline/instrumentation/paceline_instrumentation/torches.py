@@ -412,10 +412,16 @@ class TorchWatch(object):
         """Start to report the steps of this process, if it is the first of its replica that trains."""
         if len(self._optimizers) > 1 or not self._reporter.owns():
             return
-        self._total = _steps_before(optimizer)
+        before = _steps_before(optimizer)
+        self._total = before or 0
         self._reporter.say(
-            "its steps, made by %s; %s; %s"
-            % (type(optimizer).__name__, self._loader or "batches: not seen", self._described())
+            "its steps, made by %s; %s; %s%s"
+            % (
+                type(optimizer).__name__,
+                self._loader or "batches: not seen",
+                self._described(),
+                "; global step: not seen" if before is None else "",
+            )
         )
         thread = threading.Thread(target=self._follow, name="paceline reports", daemon=True)
         atexit.register(self._end, thread)
@@ -531,9 +537,9 @@ def _waited_nanoseconds(replica):
 
 
 def _steps_before(optimizer):
-    # type: (Any) -> int
-    """Return how many steps an optimizer's state counts before the current step; 0: it does not count."""
+    # type: (Any) -> Optional[int]
+    """Return how many steps an optimizer's state counts before the current step; None: it does not count."""
     for state in optimizer.state.values():
         made = state.get("step") if isinstance(state, dict) else None
-        return 0 if made is None else max(0, int(made) - 1)
-    return 0
+        return None if made is None else max(0, int(made) - 1)
+    return None

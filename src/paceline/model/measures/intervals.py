@@ -29,8 +29,9 @@ class Interval:
 
 
 def training_interval(steps: Iterable[StepReport], samples: Iterable[Sample]) -> Interval | None:
-    """Return the time in which steps were reported, or else anything was measured; None: neither."""
-    for items in (steps, samples):
+    """Return the time in which steps were made, or else anything was measured; None: neither."""
+    # A trainer that stands still reports that it makes no step, also before its first and after its last.
+    for items in ([each for each in steps if each.steps != 0], samples):
         stretches = [stretch(item) for item in items]
         if stretches:
             return Interval(

@@ -274,6 +274,8 @@ def joined(
     """
     whole_run = run.phase.is_final if whole_run is None else whole_run
     interval = training_interval(steps, samples) if whole_run else None
+    if interval is not None:
+        steps = [report for report in steps if interval.has(report)]
     samples_of, steps_of = by_replica(samples), by_replica(steps)
     latest = {report.replica: report for report in latest_steps}
     replicas_by_role: dict[Role, list[ReplicaSnapshot]] = {}
