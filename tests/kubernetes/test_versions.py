@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 import pytest
-from support.real_clusters import NAMESPACE, kubectl
+from support.real_clusters import NAMESPACE, kubectl, until
 
 from paceline.engines.kubernetes import versions
 from paceline.engines.kubernetes.versions import Feature, KubernetesVersion
@@ -59,6 +59,8 @@ def test_image_volumes_are_taken_where_they_are_on(version: KubernetesVersion) -
             "volumes": [volume],
         },
     }  # fmt: skip
+    # A new namespace has it a moment later, and no pod is taken without it.
+    until(lambda: kubectl("get", "serviceaccount", "default", "-n", NAMESPACE, "--ignore-not-found"), str)
     given = json.dumps(pod)
     made = json.loads(kubectl("create", "--dry-run=server", "-o", "json", "-f", "-", given=given))
     has_image = any("image" in each for each in made["spec"]["volumes"])
