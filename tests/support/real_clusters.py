@@ -37,8 +37,6 @@ _OPTIONAL = set(rights.rights(yaml.safe_load_all((_DEPLOY / "monitoring.yaml").r
 PACELINE = operator_processes.PACELINE
 #: As the API server words it (``ForbiddenStatusError`` of k8s.io/apiserver), whatever the kind.
 _DENIED = re.compile(r'cannot (\w+) resource "([\w/]+)"')
-#: The client reads no more than the status of a watch that is refused.
-_UNWATCHED = re.compile(r"(\w+) cannot be watched: .*403 Forbidden")
 _POLL_SECONDS, _KEEPER_SECONDS = 0.05, 0.3
 #: The last word of an operator that could not renew its lease in time.
 _LOST = "the lease is lost: another operator may have taken over"
@@ -175,8 +173,7 @@ class OperatorProcess(operator_processes.OperatorProcess):
     def denied(self) -> set[Right]:
         """What the API server has refused it for want of rights, by its log."""
         said = self.said()
-        unwatched = (Right("watch", resource) for resource in _UNWATCHED.findall(said))
-        return {*(Right(*each) for each in _DENIED.findall(said)), *unwatched}
+        return {Right(*each) for each in _DENIED.findall(said)}
 
     def said(self) -> str:
         """Return what it has logged since `turn_page`."""

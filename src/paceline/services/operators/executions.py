@@ -258,7 +258,6 @@ class Executor:
                 )
             if not error.is_taken:
                 raise
-            await self._check_owned(kinds.PODS, pod, resource)
         return None
 
     async def _delete(
