@@ -195,6 +195,18 @@ def test_a_job_that_has_ended_holds_no_quota(queues: None, operator: OperatorPro
     assert all(not each["metadata"].get("deletionTimestamp") for each in pods("done"))
 
 
+@with_queues(queue("night", JOB_CORES))
+def test_a_job_that_waits_can_be_stopped(queues: None, operator: OperatorProcess) -> None:
+    """Kueue keeps its pods, which have no node, and so never end by themselves."""
+    submit_to("night", "first")
+    until_phase("first", "running")
+    submit_to("night", "second")
+    until_it_waits("second", "insufficient unused quota")
+    kubectl("patch", "tj", "second", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    until_phase("second", "stopped")
+    until(lambda: pods("second") == [], lambda: pods("second"))
+
+
 @pytest.fixture
 def kept_node() -> Iterator[str]:
     """A node whose pods are kept by their finalizers, as on real nodes; those of KWOK's nodes are not."""
