@@ -43,15 +43,13 @@ from paceline.control import commands, events, resizings, scalings
 from paceline.control.commands import Command
 from paceline.control.events import TimerKind
 from paceline.control.states import JobState, ReplicaState, initial
-from paceline.model import roles
+from paceline.model import backoffs, roles
 from paceline.model.jobs import adjustments, job_specs
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.roles import Role
 
 #: A restart waits ``backoff_seconds * 2**restarts``, at most this long.
 MAX_BACKOFF_SECONDS = 60.0
-#: More doublings change nothing, and 2**1024 is no float.
-_MOST_DOUBLINGS = 20
 #: The engine kills a replica by force this long after the grace period of its agent.
 KILL_SLACK_SECONDS = 5.0
 #: How long a job may go on after a parameter server has ended by itself. Scripts let a PS end when the
@@ -189,8 +187,7 @@ def _restarts(policy: job_specs.RestartPolicy, replica: ReplicaState, reason: Ex
 
 def _back_off(state: JobState, spec: job_specs.RoleSpec, replica: ReplicaState) -> Transition:
     assert replica.exit is not None, "a replica backs off because it ended"
-    doublings = min(replica.restarts, _MOST_DOUBLINGS)
-    seconds = min(spec.restart.backoff_seconds * 2**doublings, MAX_BACKOFF_SECONDS)
+    seconds = backoffs.doubled(spec.restart.backoff_seconds, replica.restarts, MAX_BACKOFF_SECONDS)
     memory_bytes = replica.memory_bytes
     if replica.exit.kind is ExitKind.OUT_OF_MEMORY:
         memory_bytes = grown_memory(spec.memory_growth, memory_bytes)

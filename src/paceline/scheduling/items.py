@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from paceline.model.jobs import job_specs
 from paceline.model.jobs.nodes import KINDS, Resources
@@ -49,7 +49,12 @@ def requests(role: job_specs.RoleSpec) -> Resources:
 
 def total(spec: job_specs.JobSpec) -> Resources:
     """Return the resources that all replicas of a job request together."""
-    return sum((requests(spec.role_of(each)) for each in spec.replicas()), Resources())
+    return total_of(spec, spec.replicas())
+
+
+def total_of(spec: job_specs.JobSpec, replicas: Iterable[ReplicaId]) -> Resources:
+    """Return the resources that some replicas of a job request together."""
+    return sum((requests(spec.role_of(each)) for each in replicas), Resources())
 
 
 def items(spec: job_specs.JobSpec) -> tuple[Item, ...]:

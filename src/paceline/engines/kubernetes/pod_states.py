@@ -107,8 +107,8 @@ def _stage(pod: Object, silent: Mapping[str, float], now: float) -> tuple[Stage,
         return Stage.ENDED, _disruption(pod) or exit_reason(state["terminated"])
     if status.get("phase") in ("Succeeded", "Failed"):
         return Stage.ENDED, _disruption(pod) or _ended_without_a_word(status)
-    node = str((pod.get("spec") or {}).get("nodeName"))
-    if pod["metadata"].get("deletionTimestamp") and not (pod.get("spec") or {}).get("nodeName"):
+    node = str((pod.get("spec") or {}).get("nodeName") or "")
+    if pod["metadata"].get("deletionTimestamp") and not node:
         # No kubelet has it, so it never runs, and never ends by itself where a finalizer keeps it (Kueue's).
         return Stage.ENDED, _disruption(pod)
     if node in silent and now - silent[node] > NODE_SECONDS:

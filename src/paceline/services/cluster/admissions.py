@@ -14,9 +14,8 @@ from paceline.model.jobs.job_specs import FitPolicy, JobSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources
 from paceline.model.jobs.statuses import JobPhase
 from paceline.model.roles import ReplicaId, Role
-from paceline.scheduling import fits, growths, queues
+from paceline.scheduling import fits, growths, items, queues
 from paceline.scheduling.fits import Blocker
-from paceline.scheduling.items import requests
 from paceline.scheduling.node_groups import NodeGroups
 from paceline.scheduling.queues import QueuedJob
 from paceline.scheduling.quota_books import QuotaBook
@@ -153,7 +152,7 @@ def decide(
         verdicts[wish.uid] = _grown(wish, nodes, quotas.of(wish.key[0]))
         places = verdicts[wish.uid].room or {}
         nodes.take(spec, places)
-        quotas.take(wish.key[0], _requested(spec, places))
+        quotas.take(wish.key[0], items.total_of(spec, places))
     return verdicts
 
 
@@ -203,11 +202,7 @@ def _without_pods(record: JobRecord, pods: Iterable[Object]) -> Resources:
     }
     spec = record.state.spec
     coming = (each.replica for each in record.state.replicas if not each.phase.is_final)
-    return _requested(spec, (each for each in coming if each not in there and spec.has(each)))
-
-
-def _requested(spec: JobSpec, replicas: Iterable[ReplicaId]) -> Resources:
-    return sum((requests(spec.role_of(each)) for each in replicas), Resources())
+    return items.total_of(spec, (each for each in coming if each not in there and spec.has(each)))
 
 
 def _waiting(each: Applicant) -> QueuedJob:

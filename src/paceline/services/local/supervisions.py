@@ -122,11 +122,9 @@ class Supervision:
         known = (r for r in self._state.replicas if r.phase.is_live or self._state.spec.has(r.replica))
         attempts = {r.replica: r.attempt for r in known if r.attempt}
         replaced = self._engine.adopt(attempts)
-        for replica, attempt in attempts.items():
-            if (
-                replica not in replaced.live
-            ):  # What it wrote while no supervisor watched is still in its spool.
-                self._read_spool(replica, attempt)
+        # What replicas that have ended wrote while no supervisor watched is still in their spools.
+        for replica in attempts.keys() - replaced.live.keys():
+            self._read_spool(replica, attempts[replica])
         self._note("supervisor-replaced", f"a new supervisor took over; {len(replaced.live)} replicas live")
         return events.SupervisorReplaced(
             live=replaced.live,

@@ -8,9 +8,9 @@ import heapq
 import itertools
 from typing import Generic, TypeVar
 
+from paceline.model import backoffs
+
 FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 0.2, 60.0
-#: More doublings change nothing, and 2**1024 is no float.
-MOST_DOUBLINGS = 20
 
 Key = TypeVar("Key")
 
@@ -43,7 +43,7 @@ class WorkQueue(Generic[Key]):
         """Queue a failed key again; each failure in a row makes the delay longer."""
         failures = self._failures.get(key, 0)
         self._failures[key] = failures + 1
-        self.add(key, min(FIRST_RETRY_SECONDS * 2 ** min(failures, MOST_DOUBLINGS), MAX_RETRY_SECONDS))
+        self.add(key, backoffs.doubled(FIRST_RETRY_SECONDS, failures, MAX_RETRY_SECONDS))
 
     def done(self, key: Key, *, failed: bool = False) -> None:
         """Return a key that was taken."""
