@@ -33,7 +33,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-versions e2e-queues cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-versions e2e-queues e2e-conformance cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -84,6 +84,10 @@ e2e-queues: $(READY) ## tests with real queues (Kueue, Volcano, the gangs of the
 	  --durations=8 tests/kubernetes/test_kueue.py tests/kubernetes/test_volcano.py
 	FEATURES="GenericWorkload=true" APISERVER_FLAGS="--runtime-config=scheduling.k8s.io/v1beta1=true" PART=cp \
 	  tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes tests/kubernetes/test_gangs.py
+
+e2e-conformance: $(READY) ## forty TFJobs under Kubeflow's own operator and under ours, on ../shared/ground; builds it
+	WITH=kubeflow PART=cp tests/kubernetes/with-cluster $(abspath $(BIN))/python -m pytest -m kubernetes \
+	  tests/kubernetes/test_conformance.py
 
 cgroup-v2: $(READY) ## tests of cgroups under version 2: here, or in a virtual machine of ../shared/ground
 	tests/engines/with-cgroup-v2

@@ -1,9 +1,9 @@
 """Run all tests with ``--nightly``, folder by folder, and say which lines of ``src/`` they reach.
 
-The commands are those of ``make test``; then those of ``make e2e-versions`` and ``make e2e-queues``, as they
-are, if there can be a cluster. Each run is noted in ``.nightly`` when it has passed. So a night that is cut
-off, or in which a test failed, goes on where it stopped, as long as the commit is the same. What pytest says
-is there as well.
+The commands are those of ``make test``; then those of ``make e2e-versions``, ``make e2e-queues`` and ``make
+e2e-conformance``, as they are, if there can be a cluster. Each run is noted in ``.nightly`` when it has
+passed. So a night that is cut off, or in which a test failed, goes on where it stopped, as long as the commit
+is the same. What pytest says is there as well.
 
 Exit codes: 0 no test failed, 1 some did.
 """
@@ -40,7 +40,7 @@ def cluster_runs() -> list[Run]:
         return []
     return [
         Run(f"{target}-{number}", ("env", *command), FOLDER)
-        for target in ("e2e-versions", "e2e-queues")
+        for target in ("e2e-versions", "e2e-queues", "e2e-conformance")
         for number, command in enumerate(commands(target), 1)
     ]
 

@@ -164,7 +164,8 @@ def check(tfjob: Tree) -> tuple[str, ...]:
     named = [
         re.sub(r"(?<=tfReplicaSpecs\.)\w+", lambda match: ROLES[match[0].lower()], note.partition(": ")[0])
         for note in conversion.lost
-        if not note.endswith(("as well", "in TF_CONFIG too")) and ": nothing is said here" not in note
+        if not note.endswith(("as well", "in TF_CONFIG too", "goes on without it)"))
+        and ": nothing is said here" not in note
     ]
     original = as_a_container_sees_it(renamed(tfjob))
     silent = []

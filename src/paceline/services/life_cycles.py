@@ -252,7 +252,7 @@ class JobControl(JobReader, Protocol):
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a run and everything stored of it."""
 
-    def check_deletable(self, run: Run) -> None:
+    def check_deletable(self, run: Run | RunSummary) -> None:
         """Check that a run can be deleted without force.
 
         Raises:

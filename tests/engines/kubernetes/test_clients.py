@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import http.server
 import json
+import re
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -51,11 +52,28 @@ WATCHES = {
 }
 
 
+#: What something between here and the API server may answer to any request, by the namespace asked for.
+PROXIED = {
+    "signed-out": (200, b"<html>Please sign in"),
+    "empty": (200, b""),
+    "a-list": (200, b"[1]"),
+    "a-text": (200, b'"ok"'),
+    "no-object": (200, b'{"items": 5, "metadata": []}'),
+    "no-status": (500, b"<html>Internal error"),
+    "odd-status": (502, b'{"code": "what", "message": {}}'),
+    "not-utf-8": (200, b'{"kind": "\xff"}'),
+}
+_OF_PROXY = re.compile(rf"/api/v1/namespaces/(?:{'|'.join(PROXIED)})/.*")
+
+
 class Answers(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
-        if path in WATCHES:
-            return self._say(*WATCHES[path])
+        if _OF_PROXY.match(path):
+            return self._say_as_a_proxy()
+        return self._say(*WATCHES[path]) if path in WATCHES else self._say_text(path, query)
+
+    def _say_text(self, path: str, query: str) -> None:
         if path == "/spool":
             return self._say(200, f"{query}\n".encode() + b"x" * 1000)
         if path == "/said":
@@ -88,7 +106,18 @@ class Answers(http.server.BaseHTTPRequestHandler):
         return self._say(502, b"<html>bad gateway")
 
     def do_POST(self) -> None:
+        if _OF_PROXY.match(self.path):
+            return self._say_as_a_proxy()
         self._say(202, f"asked for {self.path}".encode())
+
+    def do_PUT(self) -> None:
+        self._say_as_a_proxy()
+
+    do_PATCH = do_DELETE = do_PUT
+
+    def _say_as_a_proxy(self) -> None:
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._say(*PROXIED[self.path.split("/")[4]])
 
     def _say(self, status: int, body: bytes) -> None:
         self.send_response(status)
@@ -222,3 +251,50 @@ def test_refusals_say_why(with_cluster: Callable[..., Any], path: str, code: int
     with pytest.raises(ClusterError, match=says) as refused:
         with_cluster(lambda cluster: cluster.read(path, limit_bytes=1000))
     assert refused.value.code == code
+
+
+async def _resized(cluster: RealCluster, namespace: str) -> Any:
+    return await cluster.resize("a", namespace, "training", {})
+
+
+VERBS: dict[str, Callable[[RealCluster, str], Any]] = {
+    "list": lambda cluster, namespace: cluster.list(kinds.CONFIG_MAPS, namespace=namespace),
+    "get": lambda cluster, namespace: cluster.get(kinds.CONFIG_MAPS, "a", namespace),
+    "create": lambda cluster, namespace: cluster.create(kinds.CONFIG_MAPS, _made(namespace)),
+    "replace": lambda cluster, namespace: cluster.replace(kinds.CONFIG_MAPS, _made(namespace)),
+    "patch": lambda cluster, namespace: cluster.patch(kinds.CONFIG_MAPS, "a", namespace, {}),
+    "resize": _resized,
+}
+
+
+def _made(namespace: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": namespace}}
+
+
+@pytest.mark.parametrize("answer", PROXIED)
+def test_an_answer_that_is_not_the_api_servers_is_an_error_of_the_cluster(
+    with_cluster: Callable[..., Any], answer: str
+) -> None:
+    """Something between may ask for a password, say that it is broken, or be another server."""
+
+    async def refused(cluster: RealCluster) -> dict[str, str]:
+        said = {}
+        for verb, act in VERBS.items():
+            with pytest.raises(ClusterError) as error:
+                await act(cluster, answer)
+            said[verb] = str(error.value)
+        return said
+
+    for verb, message in with_cluster(refused).items():
+        assert message.startswith(("configmaps cannot", "ConfigMap a cannot", "Pod a cannot")), (
+            verb,
+            message,
+        )
+
+
+@pytest.mark.parametrize("answer", [each for each, (code, _) in PROXIED.items() if code >= 400])
+def test_a_deletion_that_is_not_answered_by_the_api_server(
+    with_cluster: Callable[..., Any], answer: str
+) -> None:
+    with pytest.raises(ClusterError, match="ConfigMap a cannot be deleted"):
+        with_cluster(lambda cluster: cluster.delete(kinds.CONFIG_MAPS, "a", answer))

@@ -228,6 +228,22 @@ def test_stop_resume_and_delete(cluster: Cluster) -> None:
     assert cluster.scene.pods() == []
 
 
+def test_a_job_that_was_edited_to_a_wrong_one_can_be_stopped_and_deleted(cluster: Cluster) -> None:
+    for name in ("clicks", "ads"):
+        submit(cluster, name)
+        cluster.until_phase(name, "running")
+        cluster.runner.run(cluster.scene.edit(name, roles={"wroker": {"replicas": 1}}))
+    with pytest.raises(Conflict, match="clicks is running"):
+        cluster.jobs.delete("clicks")
+    cluster.jobs.stop("clicks")
+    cluster.until_phase("clicks", "stopped")
+    with pytest.raises(Conflict, match="ended already"):
+        cluster.jobs.stop("clicks")
+    cluster.jobs.delete("clicks")
+    cluster.jobs.delete("ads", force=True)
+    assert cluster.jobs.runs() == []
+
+
 def test_waiting_ends_with_the_job_or_with_its_time(cluster: Cluster) -> None:
     submit(cluster)
     with pytest.raises(WaitTimeout, match="still"):

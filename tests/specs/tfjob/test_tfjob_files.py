@@ -59,7 +59,7 @@ def converted(text: str) -> tuple[JobSpec, tuple[str, ...]]:
     namespace, *lost = found.lost
     assert namespace.startswith("metadata.namespace: ")
     if "agent" not in text:  # Paceline's own means what the job file means
-        lost.remove(*(each for each in lost if each.startswith(f"{LIMIT}: ")))
+        lost = [each for each in lost if not each.startswith(f"{LIMIT}: ")]
     return specs.parse_job(found.text).spec, tuple(lost)
 
 
@@ -69,6 +69,8 @@ LIMIT = "spec.runPolicy.backoffLimit"
 POD = "spec.tfReplicaSpecs.Worker.template.spec"
 CONTAINER = f"{POD}.containers[0]"
 LIMITS = {"limits": {"cpu": "4", "memory": "8Gi", "nvidia.com/gpu": 1}}
+NEVER = {**role(), "restartPolicy": "Never"}
+WITHOUT_IT = "a replica that fails for good ends a TFJob (here the job goes on without it)"
 CLAIM = {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]}
 MOUNTS = {"volumeMounts": [{"name": "data", "mountPath": "/data"}]}
 
@@ -146,8 +148,17 @@ SHAPES: dict[str, tuple[str, list[str]]] = {
                 "backoffLimit": 5,
             }
         ),
-        [],
+        [f"spec.tfReplicaSpecs.Worker.restartPolicy: {WITHOUT_IT}"],
     ),
+    "a chief beside all workers": (
+        tfjob(Chief=role(), Worker=role(2)).replace("spec:\n", "spec:\n  successPolicy: AllWorkers\n", 1),
+        ["spec.successPolicy: AllWorkers (where there is a chief, it decides alone)"],
+    ),
+    "failures for good": (
+        tfjob(Chief=NEVER, PS=NEVER, Worker=NEVER, Evaluator=NEVER),
+        [f"spec.tfReplicaSpecs.{name}.restartPolicy: {WITHOUT_IT}" for name in ("Evaluator", "Worker")],
+    ),
+    "one worker that fails for good": (tfjob(PS=NEVER, Worker=NEVER), []),
     "nothing about what still runs": (
         tfjob(policy={"cleanPodPolicy": None}),
         [
@@ -486,7 +497,7 @@ spec:
     Worker: {<<: *replica, replicas: 3}
 """
     spec, lost = converted(text)
-    assert lost == ()
+    assert lost == (f"spec.tfReplicaSpecs.Worker.restartPolicy: {WITHOUT_IT}",)
     assert {each.role: each.replicas for each in spec.roles} == {Role.PS: 2, Role.WORKER: 3}
     assert spec.command_of(Role.WORKER) == ("python", "mnist.py", "1:30", "2020-01-02")
     assert spec.environment_of(Role.PS)["AT"] == "22:22:22.5"

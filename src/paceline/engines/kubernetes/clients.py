@@ -14,6 +14,7 @@ from typing import Any
 
 import httpx2
 import lightkube
+import msgspec
 from lightkube import operators
 from lightkube.config import client_adapter, kubeconfig
 from lightkube.core.exceptions import ConfigError
@@ -100,7 +101,7 @@ class RealCluster:
             )
             # The items of a list have neither ``apiVersion`` nor ``kind``.
             said = {"apiVersion": kind.api_version, "kind": kind.name}
-            objects: builtins.list[Object] = [{**said, **each} async for each in found]
+            objects: builtins.list[Object] = [{**said, **_object(each)} async for each in found]
             return Listing(objects, found.resourceVersion)
 
     async def watch(
@@ -127,17 +128,17 @@ class RealCluster:
     async def get(self, kind: ResourceKind, name: str, namespace: str | None = None) -> Object:
         """Return one object (see `Cluster`)."""
         with _translated(f"{kind.name} {name} cannot be read"):
-            return dict(await self._client.get(_resource(kind), name, **_of(kind, namespace)))
+            return _object(await self._client.get(_resource(kind), name, **_of(kind, namespace)))
 
     async def create(self, kind: ResourceKind, made: Object, *, dry_run: bool = False) -> Object:
         """Create an object (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata'].get('name')} cannot be made"):
-            return dict(await self._client.create(_resource(kind)(made), dry_run=dry_run))
+            return _object(await self._client.create(_resource(kind)(made), dry_run=dry_run))
 
     async def replace(self, kind: ResourceKind, made: Object) -> Object:
         """Replace an object (see `Cluster`)."""
         with _translated(f"{kind.name} {made['metadata']['name']} cannot be replaced"):
-            return dict(await self._client.replace(_resource(kind)(made)))
+            return _object(await self._client.replace(_resource(kind)(made)))
 
     async def patch(
         self, kind: ResourceKind, name: str, namespace: str | None, changes: Object, *, status: bool = False
@@ -152,7 +153,7 @@ class RealCluster:
                 **_of(kind, namespace),
                 patch_type=PatchType.MERGE,
             )
-            return dict(patched)
+            return _object(patched)
 
     async def resize(self, pod: str, namespace: str, container: str, resources: Object) -> Object:
         """Change the requests and limits of a running container (see `Cluster`).
@@ -166,9 +167,9 @@ class RealCluster:
         headers = {"Content-Type": "application/strategic-merge-patch+json"}
         with _translated(what):
             response = await self._raw.patch(path, content=json.dumps(body), headers=headers)
-        if not response.is_success:
-            raise _refusal(what, response, response.content[:WORDS_BYTES])
-        return dict(response.json())
+            if not response.is_success:
+                raise _refusal(what, response, response.content[:WORDS_BYTES])
+            return _object(response.json())
 
     async def delete(
         self, kind: ResourceKind, name: str, namespace: str | None = None, *, grace_seconds: int | None = None
@@ -310,6 +311,14 @@ def _labels(selector: str) -> dict[str, Any] | None:
     return {name: value} if equal else {name: operators.exists()}
 
 
+def _object(answer: Mapping[str, Any]) -> Object:
+    """Return an object of the API; TypeError or ValueError if the answer is none."""
+    found = dict(answer)
+    if not isinstance(found.get("metadata"), dict):
+        raise TypeError("the answer has no metadata")
+    return found
+
+
 def _change(what: str, line: bytes) -> tuple[str, Object]:
     """Return the type and the object of a line of a watch.
 
@@ -319,10 +328,10 @@ def _change(what: str, line: bytes) -> tuple[str, Object]:
     try:
         change = json.loads(line)
         kind, found = str(change["type"]), dict(change["object"])
+        if kind != "ERROR":
+            return kind, _object(found)
     except (ValueError, KeyError, TypeError) as error:
         raise ClusterError(f"{what}: what answers is no watch of Kubernetes") from error
-    if kind != "ERROR":
-        return kind, found
     message, reason = str(found.get("message") or "it has ended"), str(found.get("reason") or "")
     raise ClusterError(f"{what}: {message}", code=found.get("code"), reason=reason)
 
@@ -407,7 +416,13 @@ def _translated(what: str) -> Iterator[None]:
         ) from error
     except httpx2.HTTPStatusError as error:
         raise ClusterError(f"{what}: {error}", code=error.response.status_code) from error
-    except (httpx2.HTTPError, json.JSONDecodeError) as error:
+    except httpx2.HTTPError as error:
         raise ClusterError(
             f"{what}: the API server does not answer: {error or type(error).__name__}"
+        ) from error
+    # lightkube decodes an answer without a look at what it is.
+    except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
+        raise ClusterError(
+            f"{what}: what answers is no API server of Kubernetes: {error}",
+            hint="look at what is between here and the API server: a proxy may ask to sign in",
         ) from error

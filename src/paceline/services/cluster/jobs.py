@@ -198,6 +198,11 @@ class ClusterJobs(StoredLifeCycle):
             return self.measurements.kept(self.scope(), name, None).named(name)
         return resources.run(resource)
 
+    def _summary(self, name: str) -> Run | RunSummary:
+        """Return where a run stands, also if its spec was edited to a wrong one (see `get`)."""
+        resource = self.objects.resource_if_there(name)
+        return self.get(name) if resource is None else resources.summary(resource)
+
     def is_lost(self, run: Run | RunSummary) -> bool:
         """Return False: a run on a cluster is never lost, since the cluster keeps its operator alive."""
         return False
@@ -212,7 +217,7 @@ class ClusterJobs(StoredLifeCycle):
         Raises:
             Conflict: the job has ended already.
         """
-        run = self.get(name)
+        run = self._summary(name)
         if run.phase.is_final:
             raise Conflict(f"{name} has ended already ({run.phase})")
         self.objects.patch(name, {"spec": {custom_resources.SUSPEND: True}})
@@ -307,7 +312,7 @@ class ClusterJobs(StoredLifeCycle):
 
     def delete(self, name: str, *, force: bool = False) -> None:
         """Remove a job with all of its pods (see `Jobs.delete`)."""
-        run = self.get(name)
+        run = self._summary(name)
         if not force:
             self.check_deletable(run)
         self.objects.do(self.cluster.delete(kinds.TRAINING_JOBS, name, self.namespace))

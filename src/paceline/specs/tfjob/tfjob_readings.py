@@ -158,6 +158,7 @@ class TFJobReader:
             raise Unreadable("spec.tfReplicaSpecs", "there are no replicas in it")
         self._note_restarts(limit, roles.values())
         ends = self._ends(policy, spec, sum(role_fields["replicas"] for role_fields in roles.values()))
+        self._note_failures(limit, roles, str(ends["success"]))
         common = self._common(roles)
         scheduling = self._scheduling(
             policy.get("schedulingPolicy") or {}, common.pop("priority_class", None)
@@ -229,10 +230,29 @@ class TFJobReader:
             what = f"{limit} (restarts of all replicas together; here each replica has {limit})"
         self._note("spec.runPolicy.backoffLimit", what)
 
+    def _note_failures(self, limit: int | None, roles: Mapping[str, Fields], success: str) -> None:
+        """Note which replicas end a TFJob when they fail for good, and do not end the job."""
+        endless = (
+            () if limit is not None else (job_specs.RestartWhen.ON_FAILURE, job_specs.RestartWhen.ALWAYS)
+        )
+        what = "a replica that fails for good ends a TFJob (here the job goes on without it)"
+        for part in () if self.is_ours else self._parts:
+            role_fields = roles[part.role]
+            is_spared = part.role == "evaluator" or (
+                part.role == "worker"
+                and success == "chief"
+                and ("chief" in roles or role_fields["replicas"] > 1)
+            )
+            if is_spared and role_fields["restart"]["when"] not in endless:
+                self._note(f"{part.at}.restartPolicy", what)
+
     def _ends(self, policy: Fields, spec: Fields, replicas: int) -> Fields:
         success = spec.get("successPolicy")
         if success in (None, "", "AllWorkers"):
             spec.pop("successPolicy", None)
+        if success == "AllWorkers" and not self.is_ours and any(part.role == "chief" for part in self._parts):
+            success = None
+            self._note("spec.successPolicy", "AllWorkers (where there is a chief, it decides alone)")
         clean_up = policy.get("cleanPodPolicy") or ""
         if clean_up in _CLEAN_UPS:
             del policy["cleanPodPolicy"]
