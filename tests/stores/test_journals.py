@@ -34,13 +34,17 @@ def test_ids_of_a_deleted_run_are_not_used_again(filled, make_run):
     assert [one.message for _, one in filled.events("demo", since_id=seen)] == ["b"]
 
 
-def test_requests_are_taken_once(filled, make_run):
+def test_requests_are_there_until_a_state_answers_them(filled, make_run):
     filled.create_run(*make_run("other"))
     filled.add_request("demo", "stop", at=5.0)
     filled.add_request("other", "stop", at=6.0)
     filled.add_request("demo", "resume", at=7.0)
     waiting = filled.requests("demo")
     assert [(request.kind, request.at) for request in waiting] == [("stop", 5.0), ("resume", 7.0)]
-    assert filled.take_requests("demo") == waiting
-    assert filled.take_requests("demo") == []
-    assert [request.kind for request in filled.requests("other")] == ["stop"]
+    filled.save_state("demo", filled.load_state("demo"), at=8.0)
+    assert filled.requests("demo") == waiting
+    filled.save_state("demo", filled.load_state("demo"), at=9.0, answered=[waiting[0].id])
+    assert filled.requests("demo") == waiting[1:]
+    others = filled.requests("other")
+    filled.save_state("demo", filled.load_state("demo"), at=9.0, answered=[others[0].id])
+    assert filled.requests("other") == others

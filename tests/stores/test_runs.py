@@ -86,7 +86,7 @@ def test_a_misspelt_name_gets_a_suggestion(store, make_run):
         lambda s: s.append_events("no", []),
         lambda s: s.events("no"),
         lambda s: s.add_request("no", "stop", at=1.0),
-        lambda s: s.take_requests("no"),
+        lambda s: s.requests("no"),
         lambda s: s.append_samples("no", []),
         lambda s: s.append_samples(
             "no", [samples.Sample(replica=PS, attempt=1, at=1.0, interval_seconds=1.0)]

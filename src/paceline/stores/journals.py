@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import sqlalchemy as sa
 
@@ -66,7 +66,7 @@ class Journals(rows.StorePart):
             connection.execute(sa.insert(tables.requests).values(run_id=key, kind=kind, at=at))
 
     def requests(self, name: str) -> list[runs.RunRequest]:
-        """Return the requests that the run's supervisor has not taken yet, oldest first.
+        """Return the requests that the run's supervisor has not answered yet, oldest first.
 
         Raises:
             NotFound: there is no such run.
@@ -74,22 +74,6 @@ class Journals(rows.StorePart):
         """
         with self._database.reading() as connection:
             return _requests(connection, rows.run_id(connection, name))
-
-    def take_requests(self, name: str) -> list[runs.RunRequest]:
-        """Return the requests to a run, oldest first, and remove them: no other caller gets them.
-
-        Raises:
-            NotFound: there is no such run.
-            StoreError: the store cannot be written; the requests are still there.
-        """
-        # Supervisors look often and mostly find nothing; a read blocks no other process.
-        if not self.requests(name):
-            return []
-        with self._database.writing() as connection:
-            taken = _requests(connection, rows.run_id(connection, name, lock=True))
-            ids = [request.id for request in taken]
-            connection.execute(sa.delete(tables.requests).where(tables.requests.c.id.in_(ids)))
-            return taken
 
 
 def insert_events(connection: sa.Connection, run: int, events: list[runs.JobEvent]) -> None:
@@ -107,6 +91,12 @@ def insert_events(connection: sa.Connection, run: int, events: list[runs.JobEven
             for event in events
         ]
         connection.execute(sa.insert(tables.events), values)
+
+
+def delete_requests(connection: sa.Connection, run: int, numbers: Collection[int]) -> None:
+    """Delete requests of a run whose row is locked."""
+    columns = tables.requests.c
+    connection.execute(sa.delete(tables.requests).where(columns.run_id == run, columns.id.in_(numbers)))
 
 
 def _requests(connection: sa.Connection, run: int) -> list[runs.RunRequest]:

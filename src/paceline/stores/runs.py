@@ -138,6 +138,7 @@ class StoredRuns(rows.StorePart):
         source: str | None = None,
         drops_change: bool = False,
         resized: str | None = None,
+        answered: Collection[int] = (),
     ) -> None:
         """Store the state of a run, for a later supervisor and for everything that shows the run.
 
@@ -153,10 +154,11 @@ class StoredRuns(rows.StorePart):
             source: the new job file of a run that continues with it; this settles the waiting change.
             drops_change: whether to remove the waiting change: the run continues with its present job file.
             resized: the new job file of a run that got another one without stopping.
+            answered: numbers of the requests that the state takes into account; they are removed.
 
         Raises:
             NotFound: there is no such run.
-            StoreError: the store cannot be written; it still has the previous state.
+            StoreError: the store cannot be written; it still has the previous state and the requests.
         """
         columns = tables.runs.c
         encoded = encodings.encode(state)
@@ -186,6 +188,8 @@ class StoredRuns(rows.StorePart):
                     **changed,
                 )
             )
+            if answered:
+                journals.delete_requests(connection, key, answered)
             if not state.phase.is_final:
                 connection.execute(sa.delete(tables.conclusions).where(tables.conclusions.c.run_id == key))
             if source is not None:

@@ -16,7 +16,7 @@ from paceline.engines.local import folders
 from paceline.errors import EngineError, StoreError
 from paceline.model.jobs.adjustments import Allowance
 from paceline.model.jobs.job_specs import JobSpec, RestartPolicy, RestartWhen, RoleSpec
-from paceline.model.jobs.runs import LOCAL, JobEvent, Run
+from paceline.model.jobs.runs import LOCAL, RESIZE, STOP, JobEvent, Run
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase
 from paceline.model.roles import ReplicaId, Role
 from paceline.services.local import supervisions
@@ -222,3 +222,43 @@ def test_the_end_of_a_job_is_kept_together_with_the_event_that_says_so(
     assert supervised(tmp_path, fresh(Role.CHIEF, Role.WORKER), Engine())[0] is JobPhase.FAILED
     with open_store(f"sqlite:///{tmp_path}/store.db") as store:
         assert store.events("job")[-1][1].kind == "failed"
+
+
+class Killed(BaseException):
+    """The supervisor has no time for anything more."""
+
+
+def test_a_request_that_no_state_takes_into_account_is_there_for_the_next_supervisor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, _ = machines.advance(fresh(Role.CHIEF), events.Begin())
+    save_state = Store.save_state
+
+    def is_killed(store: Store, name: str, state: states.JobState, **more: object) -> None:
+        if more.get("answered"):
+            monkeypatch.setattr(Store, "save_state", save_state)
+            raise Killed
+        save_state(store, name, state, **more)  # type: ignore[arg-type]
+
+    folder = folders.RunFolder(tmp_path / "job")
+    folder.create()
+    run = Run(
+        name="job", spec=begun.spec, source="", engine=LOCAL, directory=str(folder.path), submitted_at=0.0
+    )
+    with open_store(f"sqlite:///{tmp_path}/store.db") as store:
+        store.create_run(run, begun)
+        store.save_state("job", begun, at=0.0)
+        store.add_request("job", RESIZE, at=1.0)  # Without what it asks for: it can never be answered.
+        store.add_request("job", STOP, at=2.0)
+
+        def supervision() -> supervisions.Supervision:
+            return supervisions.Supervision(
+                "job", store=store, engine=Engine(), folder=folder, clock=lambda: 1.0, stopwatch=lambda: 1.0
+            )
+
+        monkeypatch.setattr(Store, "save_state", is_killed)
+        with pytest.raises(Killed):
+            supervision().run()
+        assert len(store.requests("job")) == 2
+        assert supervision().run() is JobPhase.STOPPED
+        assert store.requests("job") == []

@@ -114,14 +114,15 @@ def bring_back(
     folder = folders.RunFolder.of(run)
     with registry.choosing():
         layouts.choose(spec, machines.read(), folder, registry.active_folders(run.name)).write(folder)
-        registry.store.take_requests(run.name)  # A late stop request does not concern the resumed run.
+        late = [each.id for each in registry.store.requests(run.name)]  # They do not concern the resumed run.
         asked = events.ResumeRequested(spec=None if source is None else spec)
         state, _ = control.advance(registry.store.load_state(run.name), asked)
         if source is not None:
             folder.write_source(source)
         registry.store.save_state(
-            run.name, state, at=registry.clock(), events=told, source=source, drops_change=drops_change
-        )
+            run.name, state,
+            at=registry.clock(), events=told, source=source, drops_change=drops_change, answered=late,
+        )  # fmt: skip
 
 
 def changed_spec(run: Run, source: str) -> JobSpec:

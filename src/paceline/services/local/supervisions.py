@@ -84,6 +84,8 @@ class Supervision:
         self._source: str | None = None
         self._refused: Sequence[str] = ()
         self._adapt_at: float | None = None
+        #: The requests that the state takes into account, and that the store still has.
+        self._answered: list[int] = []
 
     def run(self) -> JobPhase:
         """Supervise the job until it is final; return its final phase."""
@@ -93,6 +95,8 @@ class Supervision:
         while not (self._state.phase.is_final and self._saved):
             for event in self._next_events():
                 self._apply(event)
+            for request in self._requests():
+                self._answer(request)
             if self._adapt_at is not None and self._adapt_at <= self._stopwatch():
                 self._adapt()
             self._keep()
@@ -151,7 +155,7 @@ class Supervision:
             found.append(events.TimePassed(now=self._clock()))
         if self._release_at is not None and self._release_at <= self._stopwatch():
             found.extend(self._release())
-        return [*found, *self._requested()]
+        return found
 
     def _patience_seconds(self) -> float:
         """Return for how long only an exit needs attention."""
@@ -165,13 +169,24 @@ class Supervision:
     def _is_starting(self) -> bool:
         return any(replica.phase is ReplicaPhase.STARTING for replica in self._state.replicas)
 
-    def _requested(self) -> list[events.Event]:
+    def _requests(self) -> list[RunRequest]:
+        """Return the requests that have not been answered."""
         try:
-            requests = self._store.take_requests(self._name)
+            requests = self._store.requests(self._name)
         except StoreError as error:
             log.warning("requests cannot be read, trying again: %s", error.message)
             return []
-        return list(map(_event, requests))
+        return [each for each in requests if each.id not in self._answered]
+
+    def _answer(self, request: RunRequest) -> None:
+        """Apply a request. It stays in the store until a state is saved that takes it into account."""
+        self._answered.append(request.id)
+        try:
+            event = _event(request)
+        except StoreError as error:
+            log.warning("a request is passed over: %s", error.message)
+        else:
+            self._apply(event)
 
     def _read_spools(self) -> list[events.Event]:
         if not self._is_starting and self._stopwatch() < self._spools_at:
@@ -288,12 +303,14 @@ class Supervision:
     def _keep(self) -> None:
         """Save state and events; if the disk is full, both stay in memory and are tried again."""
         try:
-            if not self._saved:
-                # In one transaction: a reader that sees a job's end also finds the event that reports it.
+            if self._answered or not self._saved:
+                # In one transaction: a reader that sees a job's end also finds the event that reports it, and
+                # a request is answered once, whenever this process is killed.
                 self._store.save_state(
-                    self._name, self._state, at=self._clock(), events=self._happened, resized=self._source
-                )
-                self._saved, self._source = True, None
+                    self._name, self._state,
+                    at=self._clock(), events=self._happened, resized=self._source, answered=self._answered,
+                )  # fmt: skip
+                self._saved, self._source, self._answered = True, None, []
             elif self._happened:
                 self._store.append_events(self._name, self._happened)
             self._happened = []
