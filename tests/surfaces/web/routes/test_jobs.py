@@ -64,6 +64,17 @@ def test_a_whole_life(client: TestClient, sleeping: Sleeping) -> None:
     assert audits[-1]["detail"] == sleeping("clicks")
 
 
+def test_a_job_that_gets_another_name_is_in_the_audit_log_by_that_name(
+    client: TestClient, sleeping: Sleeping
+) -> None:
+    for _ in range(2):
+        submitted = client.post("/api/v1/jobs", json={"source": sleeping("clicks")})
+    name = submitted.json()["name"]
+    assert name != "clicks"
+    (audit,) = client.get("/api/v1/audits", params={"job": name}).json()["items"]
+    assert (audit["action"], audit["detail"]) == ("jobs.submit", "submitted as clicks")
+
+
 def test_a_submit_that_is_made_again_makes_one_job(client: TestClient, sleeping: Sleeping) -> None:
     def submitted(key: str, source: str) -> tuple[int, Any]:
         headers = {"Idempotency-Key": key}

@@ -142,14 +142,18 @@ def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str |
     if bad:
         raise Findings(f"{len(bad)} of {len(found)} findings are {body.fail_on} or worse", found)
     base = asked.site.base(body.base)
-    asked.note(body.name or job_file.spec.name, body.source)
-    return asked.jobs.submit(
+    wanted = body.name or job_file.spec.name
+    asked.note(wanted, body.source)
+    run = asked.jobs.submit(
         job_file.spec,
         source=job_file.text,
         base=base,
         name=body.name,
         submit=_key(asked, body, idempotency_key),
     )
+    if run.name != wanted:  # Only now its name is known.
+        asked.note(run.name, f"submitted as {wanted}")
+    return run
 
 
 def _key(asked: CallerRequest, body: schemas.Submit, key: str | None) -> SubmitKey | None:
