@@ -33,7 +33,7 @@ VERSION = $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Tests start hundreds of Pythons, and each would compile all that it imports anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-versions e2e-queues e2e-conformance cgroup-v2 screenshots check bench bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
+.PHONY: help demo test test-fast test-slow soak nightly e2e e2e-versions e2e-queues e2e-conformance cgroup-v2 screenshots check bench bench-peers bench-diagnosis bench-diagnosis-unchanged docs site lock image format clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-15s %s\n", $$1, $$2}'
@@ -107,6 +107,14 @@ check: $(READY) ## formatting, lint, types, import order, words, names
 bench: $(READY) ## every benchmark, in full (long; each resumes where it stopped)
 	$(BIN)/python -m benchmarks all
 	PART=cp HOLLOW_NODES=20 tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks kubernetes
+
+bench-peers: $(READY) ## the same job beside Kubeflow's operator, Volcano and Kueue, on ../shared/ground (an hour)
+	mkdir -p bench-out
+	printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' \
+	  > bench-out/audit-policy.yaml
+	PACELINE_AUDIT_LOG=$(abspath bench-out)/audit.log WITH="kueue volcano kubeflow" PART=cp HOLLOW_NODES=20 \
+	  APISERVER_FLAGS="--audit-policy-file=$(abspath bench-out)/audit-policy.yaml --audit-log-path=$(abspath bench-out)/audit.log" \
+	  tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks peers
 
 bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours; SPEED=2 on a fast machine), then score it
 	$(BIN)/python -m benchmarks.diagnosis.corpus --speed $(SPEED)

@@ -60,11 +60,13 @@ NAMES = (
 )
 #: Those that need a Kubernetes cluster; a small one on this machine would disturb the others.
 ON_KUBERNETES = ("kubernetes-placement", "kubernetes-scale", "operator-faults", "fit", "gang", "images")
+#: Needs others' programs on the cluster, too (make bench-peers).
+BESIDE_PEERS = ("peers",)
 GROUPS = {"all": NAMES, "kubernetes": ON_KUBERNETES}
 
 
 @click.command()
-@click.argument("name", type=click.Choice([*NAMES, *ON_KUBERNETES, *GROUPS, "figures"]))
+@click.argument("name", type=click.Choice([*NAMES, *ON_KUBERNETES, *BESIDE_PEERS, *GROUPS, "figures"]))
 @click.option("--quick", is_flag=True, help="Fewer repeats and smaller inputs: at most 3 minutes.")
 @click.option("--json", "json_path", type=click.Path(path_type=Path), help="Where to write the result.")
 @click.option("--baseline", help="The commit that startup compares with, if not its own.")

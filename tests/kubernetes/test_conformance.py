@@ -47,7 +47,7 @@ def test_a_tfjob_and_what_it_is_converted_to(case: TFJobCase, operator: Operator
     if case.our_end is not None:
         seen.add("end")
 
-    assert seen == case.differences.keys()
+    assert seen == case.differences.keys(), (theirs.views(), ours.views())
     for aspect, reason in case.differences.items():
         if reason.startswith("spec."):
             assert any(lost.startswith(reason) for lost in conversion.lost), (aspect, conversion.lost)
