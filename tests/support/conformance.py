@@ -10,6 +10,7 @@ import abc
 import dataclasses
 import json
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -115,6 +116,11 @@ class KubeflowJob(JobOnCluster):
             for labels in [pod["metadata"]["labels"]]
         ]
 
+    def touch(self) -> None:
+        """Change something that means nothing."""
+        own = ("tfjob", self.name, "-n", NAMESPACE)
+        kubectl("annotate", *own, "--overwrite", f"touched={time.monotonic()}")
+
     def phase(self) -> str:
         job = get(TFJOBS, self.name)
         if job is None:
@@ -216,7 +222,8 @@ def _view(
             for kind, amounts in (container.get("resources") or {}).items()
         },
         node_selector=spec.get("nodeSelector") or {},
-        tolerations=tuple(spec.get("tolerations") or ()),
+        # Kubernetes takes a toleration without an operator for this one.
+        tolerations=tuple({"operator": "Equal", **each} for each in spec.get("tolerations") or ()),
         volumes={
             each["name"]: (each["hostPath"], mounted[each["name"]])
             for each in spec.get("volumes") or ()

@@ -11,6 +11,7 @@ import hypothesis.strategies as st
 import pytest
 import yaml
 from hypothesis import given, settings
+from support import tfjob_cases
 from support.examples import examples
 
 from paceline import specs
@@ -514,3 +515,9 @@ def test_what_kubectl_keeps_and_what_is_empty_is_no_loss() -> None:
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotFound):
         tfjob_files.convert(tmp_path / "nothing.yaml")
+
+
+def test_the_docs_have_what_differs_for_all_tfjobs() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "kubernetes.md").read_text()
+    assert [words for words in tfjob_cases.KNOWN.values() if words not in page] == []
+    assert len(tfjob_cases.CASES) == 40
