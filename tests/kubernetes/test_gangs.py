@@ -7,7 +7,15 @@ from collections.abc import Iterator
 
 import pytest
 from support.operator_scenes import job
-from support.queued_jobs import JOB_PODS, bound, priority_class, queue_rights, until_each_ran, why
+from support.queued_jobs import (
+    JOB_PODS,
+    begin_again,
+    bound,
+    priority_class,
+    queue_rights,
+    until_each_ran,
+    why,
+)
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
@@ -111,3 +119,15 @@ def test_a_gang_makes_room_as_a_whole_and_comes_back(operator: OperatorProcess, 
 def of_low(rooms: int) -> dict[str, int]:
     counts = bound()
     return {f"low-{number}": counts.get(f"low-{number}", 0) for number in range(rooms)}
+
+
+def test_a_job_that_begins_again_with_more_workers_has_a_group_of_that_size(
+    operator: OperatorProcess, rooms: int
+) -> None:
+    submit_gang("grows")
+    until_phase("grows", "running")
+    begin_again("grows", workers=4)
+    until_phase("grows", "running")
+    group = get(kinds.GANGS, "grows")
+    assert group is not None
+    assert group["spec"]["schedulingPolicy"]["gang"]["minCount"] == 5

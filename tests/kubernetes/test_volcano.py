@@ -10,6 +10,7 @@ from support.clusters import apply
 from support.queued_jobs import (
     JOB_CORES,
     JOB_PODS,
+    begin_again,
     bound,
     complete,
     delete,
@@ -110,3 +111,14 @@ def test_a_job_that_has_ended_holds_no_quota(queue: str, operator: OperatorProce
     complete("done")
     until_phase("done", "succeeded")
     until_phase("next", "running")
+
+
+@of_cores(2 * JOB_CORES)
+def test_a_job_that_begins_again_with_more_workers_has_a_group_of_that_size(
+    queue: str, operator: OperatorProcess
+) -> None:
+    submit_to(queue, "grows")
+    until_phase("grows", "running")
+    begin_again("grows", workers=4)
+    until_phase("grows", "running")
+    assert found("podgroup.scheduling.volcano.sh", "grows", "-n", NAMESPACE)["spec"]["minMember"] == 5

@@ -25,6 +25,7 @@ from support.real_clusters import (
     remove,
     submit,
     until,
+    until_phase,
 )
 
 #: The pods of a job and its cores: a server and two workers of a core each.
@@ -149,3 +150,16 @@ def set_phase(pod: tuple[str, ...], phase: str, state: dict[str, Any]) -> None:
     }
     patch = json.dumps({"status": {"phase": phase, "containerStatuses": [container]}})
     kubectl("patch", *pod, "--subresource=status", "-p", patch)
+
+
+def begin_again(name: str, *, workers: int) -> None:
+    """Stop a job that runs, and have it begin again with another number of workers."""
+    patch(name, {"suspend": True})
+    until_phase(name, "stopped")
+    patch(name, {"suspend": False, "roles": {"worker": {"replicas": workers}}})
+
+
+def patch(name: str, changes: dict[str, Any]) -> None:
+    """Change the spec of a job, as a user does."""
+    own = ("tj", name, "-n", NAMESPACE, "--type=merge")
+    kubectl("patch", *own, "-p", json.dumps({"spec": changes}))

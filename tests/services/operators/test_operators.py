@@ -716,6 +716,32 @@ def test_pods_in_a_queue_of_volcano_are_of_a_pod_group_that_goes_with_the_job() 
 
 
 @pytest.mark.parametrize(
+    ("made", "kind", "size"),
+    [
+        (queued, kinds.POD_GROUPS, lambda group: group["spec"]["minMember"]),
+        (gang, kinds.GANGS, lambda group: group["spec"]["schedulingPolicy"]["gang"]["minCount"]),
+    ],
+    ids=["Volcano", "the scheduler"],
+)
+def test_a_job_that_begins_again_with_other_workers_has_a_group_of_that_size(
+    made: Callable[[], Any], kind: kinds.ResourceKind, size: Callable[[Any], int]
+) -> None:
+    async def test() -> None:
+        async with scene() as it:
+            await it.cluster.create(kinds.VOLCANO_QUEUES, {"metadata": {"name": "night"}})
+            await it.submit(made())
+            await it.until_phase("running")
+            await it.edit("clicks", suspend=True)
+            await it.until_phase("stopped")
+            await it.edit("clicks", suspend=False, roles={"worker": {"replicas": 4}})
+            await it.until_phase("running")
+            (group,) = it.cluster.of_kind(kind).values()
+            assert size(group) == 5
+
+    run(test)
+
+
+@pytest.mark.parametrize(
     "written",
     [
         {"version": 2},

@@ -168,14 +168,14 @@ class Executor:
         if system is None:
             raise ClusterError(NO_QUEUE.format(queue))
         if system is QueueSystem.VOLCANO:
-            await self._put(kinds.POD_GROUPS, volcano.pod_group(spec, where, queue), resource, is_fixed=True)
+            await self._put_group(kinds.POD_GROUPS, volcano.pod_group(spec, where, queue), resource)
         self._systems[resource["metadata"]["uid"]] = system
 
     async def _form_gang(self, resource: Object, spec: JobSpec) -> None:
         """Create the group of pods that the scheduler places all at once."""
         try:
             group = gangs.pod_group(spec, self._surroundings(resource))
-            await self._put(kinds.GANGS, group, resource, is_fixed=True)
+            await self._put_group(kinds.GANGS, group, resource)
         except ClusterError as error:
             raise ClusterError(NO_GANGS, code=error.code) if error.is_missing else error from error
 
@@ -190,6 +190,26 @@ class Executor:
             case QueueSystem.VOLCANO:
                 return volcano.grouped(pod, spec)
         return pod
+
+    async def _put_group(self, kind: kinds.ResourceKind, group: labels.Object, resource: Object) -> None:
+        """Create the group of a job's pods; one from before the job began again may have another size.
+
+        Raises:
+            ClusterError: such a group has to go first (a conflict), or the cluster refuses something.
+        """
+        namespace, name = key_of(group)
+        try:
+            present = await self._cluster.get(kind, name, namespace)
+        except ClusterError as error:
+            if not error.is_missing:
+                raise
+            present = None
+        if present is not None and is_owned(present, resource):
+            if _has(present["spec"], group["spec"]):
+                return
+            await self._cluster.delete(kind, name, namespace)
+            raise ClusterError(f"{kind.name} {name} is not gone yet", code=HTTPStatus.CONFLICT)
+        await self._put(kind, group, resource, is_fixed=True)
 
     async def _put(
         self, kind: kinds.ResourceKind, manifest: labels.Object, resource: Object, *, is_fixed: bool = False
@@ -357,6 +377,13 @@ async def _all(running: Iterable[Awaitable[T]]) -> list[T]:
             raise result
         results.append(result)
     return results
+
+
+def _has(present: object, wanted: object) -> bool:
+    """Return whether an object says all that is wanted; the API server may have added more."""
+    if not isinstance(wanted, Mapping):
+        return present == wanted
+    return isinstance(present, Mapping) and all(_has(present.get(key), each) for key, each in wanted.items())
 
 
 def _runs(pod: Object) -> bool:
