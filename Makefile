@@ -113,6 +113,7 @@ bench-peers: $(READY) ## the same job beside Kubeflow's operator, Volcano and Ku
 	printf 'apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n' \
 	  > bench-out/audit-policy.yaml
 	PACELINE_AUDIT_LOG=$(abspath bench-out)/audit.log WITH="kueue volcano kubeflow" PART=cp HOLLOW_NODES=20 \
+	  KWOK_FLAGS="--config $(abspath benchmarks)/hollow-pods.yaml" \
 	  APISERVER_FLAGS="--audit-policy-file=$(abspath bench-out)/audit-policy.yaml --audit-log-path=$(abspath bench-out)/audit.log" \
 	  tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks peers
 
