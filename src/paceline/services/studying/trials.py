@@ -56,11 +56,13 @@ class TrialActivity:
         what: a few words that form a sentence after the name of the trial.
         detail: the progress; empty: there is nothing to count.
         seconds_left: how long until this activity is done; None: not known.
+        is_warning: whether users should still see it when the activity is over.
     """
 
     what: str
     detail: str = ""
     seconds_left: float | None = None
+    is_warning: bool = False
 
 
 #: Called with the activity of a trial each time it is read.
