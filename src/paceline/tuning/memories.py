@@ -117,7 +117,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[Fi
         for change in _differences((), before, after)
         if any(change.path[: len(each)] == each for each in _SPEED)
         and not set(change.path) & set(_OWN)
-        and not (change.path[:2] == _ROLES and lone.intersection(change.path[2:3]))
+        and not (change.path[:2] == _ROLES and lone & set(change.path[2:3]))
     )
 
 
