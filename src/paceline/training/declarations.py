@@ -117,8 +117,8 @@ def _check_together(columns: Sequence[features.Categorical]) -> None:
     if rows > features.MOST_ROWS:
         raise errors.SettingsError(
             f"the table of {', '.join(column.name for column in columns)} has {rows:,} rows, and a table has "
-            f"at most {features.MOST_ROWS:,}; each feature has a table of its own with training.fused_tables: "
-            "false"
+            f"at most {features.MOST_ROWS:,}; with training.fused_tables: false each feature has a table of "
+            "its own"
         )
 
 
