@@ -140,6 +140,18 @@ def test_a_port_where_nothing_listens(tmp_path: Path) -> None:
             profiler.keep(port, str(tmp_path), NAME, "ps-0.1", 100)
 
 
+def test_what_a_killed_agent_has_begun_goes_with_the_next_profile(tmp_path: Path) -> None:
+    begun = tmp_path / "2026-01-02T03-03-00.000Z" / ".ps-0.1"
+    other = tmp_path / "2026-01-02T03-03-30.000Z" / ".ps-1.1"
+    for each in (begun, other):
+        each.mkdir(parents=True)
+        (each / "kept").touch()
+    with listening(b"") as port, pytest.raises(profiler.ProfilerError):
+        profiler.keep(port, str(tmp_path), NAME, "ps-0.2", 100)
+    assert not begun.parent.exists()
+    assert other.exists()
+
+
 def test_old_profiles_of_a_replica_go(tmp_path: Path) -> None:
     for second in range(profiler.KEPT + 2):
         folder = tmp_path / f"2026-01-02T03-04-{second:02}.000Z"

@@ -52,6 +52,7 @@ def test_a_simulated_experiment_is_shown_and_written(
     status = json.loads(paceline("experiment", "status", "server-cores", "-o", "json").stdout)
     assert [each["verdict"] for each in status["compared"]] == ["baseline", "faster"]
     assert len(status["done"]) == 4
+    assert status["origin"].startswith("simulated like ")
     assert paceline("experiment", "report", "server-cores").exit_code == 0
     html = (tmp_path / "server-cores-experiment.html").read_text()
     assert "faster" in read(html).text

@@ -106,6 +106,33 @@ def test_what_is_no_saved_model_is_not_replaced(tmp_path):
         training.export(model(), str(tmp_path), str(tmp_path), TRAINING)
 
 
+def test_the_model_that_was_there_stays_if_the_new_one_cannot_be_moved(tmp_path, monkeypatch):
+    import tensorflow as tf
+
+    from paceline.training import exports
+
+    path, new = tmp_path / "model", tmp_path / "model.temp"
+    for each in (path, new):
+        each.mkdir()
+        (each / "saved_model.pb").write_text(each.name)
+    rename = tf.io.gfile.rename
+
+    def refusing(source, target):
+        if source == str(new):
+            raise tf.errors.PermissionDeniedError(None, None, "no")
+        rename(source, target)
+
+    monkeypatch.setattr(tf.io.gfile, "rename", refusing)
+    with pytest.raises(tf.errors.PermissionDeniedError):
+        exports._replace(str(new), str(path))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model", "model.temp"]
+    assert (path / "saved_model.pb").read_text() == "model"
+    monkeypatch.undo()
+    exports._replace(str(new), str(path))
+    assert [each.name for each in tmp_path.iterdir()] == ["model"]
+    assert (path / "saved_model.pb").read_text() == "model.temp"
+
+
 def test_without_a_checkpoint_nothing_is_exported(tmp_path):
     from paceline import training
 

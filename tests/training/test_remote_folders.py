@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from support.s3_stores import s3_store
 
-from paceline.training import errors
+from paceline.training import connections, errors
 from paceline.training.remote_folders import RemoteFolder
 
 
@@ -75,6 +75,75 @@ def test_half_a_file_has_no_final_name(tmp_path, source, monkeypatch):
         folder.put(source / "variables" / "data", "a")
     assert folder.names() == ["a"]
     assert (tmp_path / "remote" / "a").read_bytes() == b"m" * 10
+
+
+class Renaming:
+    """A folder of this machine of which some renames are refused.
+
+    Args:
+        refused: the numbers of the renames, from 0, that are refused.
+        done: the numbers of the renames of which only the answer is lost.
+    """
+
+    def __init__(self, tmp_path, monkeypatch, *, refused=(), done=()):
+        self.folder = RemoteFolder(f"file://{tmp_path}/place/remote", errors.ExportError)
+        self._rename, self._refused, self._done, self._count = self.folder._system.mv, refused, done, -1
+        monkeypatch.setattr(connections, "_DELAYS_SECONDS", (0.0,))
+        monkeypatch.setattr(self.folder._system, "mv", self.mv)
+
+    def mv(self, old, new):
+        self._count += 1
+        if self._count in self._refused:
+            raise OSError(5, "Input/output error")
+        self._rename(old, new)
+        if self._count in self._done:
+            raise OSError(104, "Connection reset by peer")
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder with an old model, as `Renaming` has it."""
+    made = tmp_path / "place" / "remote"
+    made.mkdir(parents=True)
+    (made / "model.pb").write_text("old")
+    return made
+
+
+def put_folder(folder, source):
+    """Rename the two files of the new folder, the old folder and the new folder."""
+    folder.put_folder(source, "model.pb")
+
+
+def put_file(folder, source):
+    """Rename the old file and the new file."""
+    folder.put(source / "model.pb", "model.pb")
+
+
+@pytest.mark.parametrize(("put", "refused"), [(put_file, (1, 2)), (put_folder, (3, 4))])
+def test_what_was_there_stays_if_nothing_takes_its_place(tmp_path, place, source, monkeypatch, put, refused):
+    renaming = Renaming(tmp_path, monkeypatch, refused=refused)
+    with pytest.raises(errors.ExportError, match="the connection was lost 2 times"):
+        put(renaming.folder, source)
+    assert [each.name for each in place.parent.iterdir()] == ["remote"]
+    assert {each.name: each.read_text() for each in place.iterdir()} == {"model.pb": "old"}
+
+
+@pytest.mark.parametrize(
+    ("put", "disturbance"),
+    [
+        (put_file, {"refused": (1,)}),
+        (put_file, {"done": (0,)}),
+        (put_file, {"done": (1,)}),
+        (put_folder, {"refused": (3,)}),
+        (put_folder, {"done": (2,)}),
+        (put_folder, {"done": (3,)}),
+    ],
+)
+def test_of_a_second_try_nothing_old_is_left(tmp_path, place, source, monkeypatch, put, disturbance):
+    put(Renaming(tmp_path, monkeypatch, **disturbance).folder, source)
+    assert [each.name for each in place.parent.iterdir()] == ["remote"]
+    assert {each.name for each in place.iterdir()} <= {"model.pb", "variables"}
+    assert (place / "model.pb").read_bytes() == b"m" * 10
 
 
 def test_what_the_url_needs_is_named():

@@ -80,6 +80,38 @@ def test_only_settings_that_decide_the_speed_are_taken_over() -> None:
     assert memories.differences(before, before) == ()
 
 
+def test_what_a_user_chooses_for_each_job_stays_when_a_block_goes() -> None:
+    own = {"epochs": 2, "checkpoint": {"keep": 3}, "inputs": {"train": ["a"], "batch": 4}}
+    before = {
+        "spec": {"roles": {"ps": {}}, "training": {**own, "batch_size": 512, "optimizer": {"name": "a"}}}
+    }
+    assert memories.differences(before, {"spec": {"roles": {"ps": {}}}}) == (
+        FieldChange(path=("spec", "training", "batch_size"), value=None),
+        FieldChange(path=("spec", "training", "optimizer"), value=None),
+    )
+
+
+def test_no_role_is_added_or_removed() -> None:
+    few = {"spec": {"roles": {"ps": {"replicas": 1}, "worker": {"cpu": 1}}}}
+    many = {"spec": {"roles": {"ps": {"replicas": 2}, "worker": {"cpu": 1}, "chief": {"cpu": 1}}}}
+    assert memories.differences(few, many) == (
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=2),
+    )
+    assert memories.differences(many, few) == (
+        FieldChange(path=("spec", "roles", "ps", "replicas"), value=1),
+    )
+
+
+def test_runs_with_other_roles_are_not_compared() -> None:
+    runs = [run("a", 100.0, at=1.0), run("b", 104.0, at=2.0), run("c", 60.0, at=3.0)]
+    others = [
+        dataclasses.replace(each, settings={"spec": {"roles": {"ps": {"replicas": 1}, "chief": {}}}})
+        for each in runs[:2]
+    ]
+    assert memories.regressions(runs)
+    assert memories.regressions([*others, runs[2]]) == ()
+
+
 def test_a_run_that_does_less_with_its_cores_than_before_is_pointed_out() -> None:
     runs = [
         run("a", 100.0, at=1.0), run("b", 104.0, at=2.0), run("c", 98.0, at=3.0), run("d", 60.0, at=4.0),

@@ -9,6 +9,7 @@ binds are taken back only when it rests.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 
 from paceline.model import quantities
@@ -27,6 +28,8 @@ SPARE, MOST_GIVEN = 1.3, 0.3
 LEAST_GAIN = 1.05
 #: Cores are moved in steps of this size.
 STEP_CORES = 0.01
+#: By so many steps floating point may be wrong.
+_TOLERANCE = 1e-6
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,12 +116,12 @@ def balance(
         return Balance(moves=(), why="too few cores are left to give for it to be worth a change")
     taken = max(0.0, moved - free)
     moves = [
-        Move(replica=replica, before=scaled[replica], after=scaled[replica] - less, why="it rests")
+        Move(replica=replica, before=scaled[replica], after=_exact(scaled[replica] - less), why="it rests")
         for replica, less in _taken(spare, taken).items()
         if less >= STEP_CORES
     ]
     moves += [
-        Move(replica=replica, before=scaled[replica], after=scaled[replica] + more, why="it binds")
+        Move(replica=replica, before=scaled[replica], after=_exact(scaled[replica] + more), why="it binds")
         for replica, more in given.items()
     ]
     names = ", ".join(str(replica) for replica in wanted_cores)
@@ -137,21 +140,27 @@ def _by_replica(found: Sequence[Elasticity]) -> dict[ReplicaId, Elasticity]:
 
 
 def _spare(cores: float, used: float | None, least: float) -> float:
-    """Return the cores that a resting replica can give."""
+    """Return the cores that a resting replica can give; none if they are less than a step."""
     if used is None:
         return 0.0
     kept = max(least, used * SPARE, cores * (1 - MOST_GIVEN))
-    return max(0.0, cores - kept)
+    spare = _exact(cores - kept)
+    return spare if spare >= STEP_CORES else 0.0
 
 
 def _taken(spare: Mapping[ReplicaId, float], wanted: float) -> dict[ReplicaId, float]:
     """Return the cores that each replica gives, in proportion to what it can spare."""
     there = sum(spare.values())
     share = min(1.0, wanted / there) if there > 0 else 0.0
-    return {each: _stepped(less * share, up=True) for each, less in spare.items()}
+    return {each: min(_stepped(less * share, up=True), less) for each, less in spare.items()}
 
 
 def _stepped(cores: float, *, up: bool = False) -> float:
     steps = cores / STEP_CORES
-    whole = -int(-steps // 1) if up else int(steps + 1e-9)
-    return round(whole * STEP_CORES, 6)
+    whole = math.ceil(steps - _TOLERANCE) if up else int(steps + _TOLERANCE)
+    return _exact(whole * STEP_CORES)
+
+
+def _exact(cores: float) -> float:
+    """Return cores without what floating point adds."""
+    return round(cores, 6)

@@ -6,6 +6,7 @@ pyarrow; s3fs for `s3://`.
 
 from __future__ import annotations
 
+import errno
 import functools
 import logging
 import re
@@ -21,7 +22,8 @@ from paceline.training import errors
 
 _log = logging.getLogger(__name__)
 _DELAYS_SECONDS = (0.5, 1.0, 2.0, 4.0, 8.0)
-_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError)
+_FINAL = (FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError)
+_FINAL_NUMBERS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.ENAMETOOLONG)
 _BUSY = (408, 429)  # HTTP's "request timeout" and "too many requests"
 #: What HDFS says that waiting does not change; hdfs-native has one kind of error for all that it is told.
 _FINAL_OF_HDFS = ("AccessControlException", "QuotaExceededException", "InvalidToken", "UnknownHost")
@@ -132,7 +134,7 @@ def _line(error: BaseException) -> str:
 
 def _is_final(error: Exception) -> bool:
     """Return whether it does not help to try again."""
-    if isinstance(error, _FINAL):
+    if isinstance(error, _FINAL) or getattr(error, "errno", None) in _FINAL_NUMBERS:
         return not _is_lost(error.__cause__)
     botocore = sys.modules.get("botocore.exceptions")
     if botocore is not None and isinstance(

@@ -81,6 +81,9 @@ def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]
     """Return the tables of the embeddings: one for all features with the same uses, or one for each feature.
 
     The keys of `Table.embeddings` are the names of variables.
+
+    Raises:
+        SettingsError: a table for several features has more rows than ids can name.
     """
     if not fused:
         return tuple(
@@ -95,6 +98,8 @@ def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]
     groups: dict[tuple[int, ...], list[features.Categorical]] = {}
     for column, used in uses.items():
         groups.setdefault(used, []).append(column)
+    for columns in groups.values():
+        _check_together(columns)
     return tuple(
         Table(
             tuple(columns),
@@ -105,6 +110,16 @@ def tables(embeddings: Sequence[Embedding], *, fused: bool) -> tuple[Table, ...]
         )
         for used, columns in groups.items()
     )
+
+
+def _check_together(columns: Sequence[features.Categorical]) -> None:
+    rows = sum(column.rows for column in columns)
+    if rows > features.MOST_ROWS:
+        raise errors.SettingsError(
+            f"the table of {', '.join(column.name for column in columns)} has {rows:,} rows, and a table has "
+            f"at most {features.MOST_ROWS:,}; with training.fused_tables: false each feature has a table of "
+            "its own"
+        )
 
 
 def _as_variable(name: str) -> str:

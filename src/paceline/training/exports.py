@@ -105,13 +105,16 @@ def _write(session: Any, graph: graphs.Graph, path: str) -> None:
 
 def _replace(temporary: str, path: str) -> None:
     """Move a folder to a path; a folder that was there is removed afterwards."""
-    if tf.io.gfile.exists(path):
-        old = f"{temporary}.old"
-        tf.io.gfile.rename(path, old)
+    if not tf.io.gfile.exists(path):
         tf.io.gfile.rename(temporary, path)
-        tf.io.gfile.rmtree(old)
-    else:
+        return
+    old = f"{temporary}.old"
+    tf.io.gfile.rename(path, old)
+    with contextlib.ExitStack() as undo:
+        undo.callback(tf.io.gfile.rename, old, path)
         tf.io.gfile.rename(temporary, path)
+        undo.pop_all()
+    tf.io.gfile.rmtree(old)
 
 
 def _remove(path: str) -> None:

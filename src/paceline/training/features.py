@@ -173,13 +173,9 @@ class Vocabulary:
         """Refuse words that cannot have an id of their own.
 
         Raises:
-            SettingsError: a word occurs twice, is empty, or has space around it.
+            SettingsError: the words are one string, or a word occurs twice, is empty, or has space around it.
         """
-        odd = next((word for word in self.words if not word or word != word.strip()), None)
-        if odd is not None:
-            raise errors.SettingsError(
-                f"feature {self.name!r}: the word {odd!r} never fits, for the space around values is not read"
-            )
+        _check_words(self.name, self.words)
         if len(set(self.words)) < len(self.words):
             twice = next(word for word in self.words if self.words.count(word) > 1)
             raise errors.SettingsError(f"feature {self.name!r}: the word {twice!r} is there twice")
@@ -385,6 +381,14 @@ class Label:
     name: str
     positive: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Refuse words that no value equals.
+
+        Raises:
+            SettingsError: the words are one string, or a word is empty or has space around it.
+        """
+        _check_words(self.name, self.positive)
+
     def kinds(self) -> Mapping[str, Kind]:
         """Return the raw column, as strings or numbers."""
         return {self.name: "string" if self.positive else "number"}
@@ -474,12 +478,23 @@ def _side_by_side(columns: Iterable[npt.NDArray[Any]], rows: int, kind: type) ->
 
 #: Stands for a missing label.
 _NO_LABEL = -1
-_MOST_ROWS = 2**31 - 1
+#: The most rows of a table: ids are numbers of 32 bits.
+MOST_ROWS = 2**31 - 1
+
+
+def _check_words(name: str, words: Collection[str]) -> None:
+    if isinstance(words, str):
+        raise errors.SettingsError(f"feature {name!r}: {words!r} is one word, not several: ({words!r},)")
+    odd = next((word for word in words if not word or word != word.strip()), None)
+    if odd is not None:
+        raise errors.SettingsError(
+            f"feature {name!r}: the word {odd!r} never fits, for the space around values is not read"
+        )
 
 
 def _check_rows(name: str, rows: int) -> None:
-    if not 1 <= rows <= _MOST_ROWS:
-        raise errors.SettingsError(f"feature {name!r}: a table has 1 to {_MOST_ROWS:,} rows, not {rows}")
+    if not 1 <= rows <= MOST_ROWS:
+        raise errors.SettingsError(f"feature {name!r}: a table has 1 to {MOST_ROWS:,} rows, not {rows}")
 
 
 def _check_columns(features: Iterable[Numeric | Categorical | Label]) -> None:

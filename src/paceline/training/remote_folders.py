@@ -62,10 +62,9 @@ class RemoteFolder:
             if arrived != size:
                 raise OSError(f"{arrived} of {size} bytes arrived")
             if temporary != final:
-                self._remove_path(final)
-                self._system.mv(temporary, final)
+                self._take(temporary, final, old)
 
-        with self._undone(temporary if temporary != final else None):
+        with self._undone(temporary if temporary != final else None), self._kept(final) as old:
             self._retried(copy, name, refusal=_NOT_WRITTEN)
 
     def put_folder(self, source: Path, last: str) -> None:
@@ -83,10 +82,10 @@ class RemoteFolder:
                 self.put(source / path, str(path))
             return
         beside = RemoteFolder(f"{self.url}.temp{uuid.uuid4().hex}", self._error_type)
-        with beside._undone(beside._path, recursive=True):
+        with beside._undone(beside._path, recursive=True), self._kept(self._path) as old:
             for path in files:
                 beside.put(source / path, str(path))
-            self._retried(lambda: self._take(beside._path), refusal=_NOT_WRITTEN)
+            self._retried(lambda: self._take(beside._path, self._path, old), refusal=_NOT_WRITTEN)
 
     def get(self, name: str, target: Path) -> None:
         """Copy a file of the folder to this machine."""
@@ -118,18 +117,32 @@ class RemoteFolder:
         final = f"{self._path}/{name}"
         if self._is_object_store:
             return final, final
-        path = PurePosixPath(final)
-        return final, str(path.with_name(f".{path.name}.temp{uuid.uuid4().hex}"))
+        return final, _beside(final)
 
-    def _take(self, other: str) -> None:
-        """Have another folder become this one."""
-        if not self._system.exists(other):
-            return  # An earlier try has renamed it, and only its answer was lost.
-        old = f"{self._path}.temp{uuid.uuid4().hex}"
-        if self._system.exists(self._path):
-            self._system.mv(self._path, old)
-        self._system.mv(other, self._path)
+    def _take(self, new: str, path: str, old: str) -> None:
+        """Rename a file or folder to a path; what is there has the name ``old`` meanwhile.
+
+        It may be tried again, whatever an earlier try has done.
+        """
+        if self._system.exists(new):  # Else an earlier try has renamed it, and only its answer was lost.
+            if self._system.exists(old):
+                self._remove_path(path)
+            elif self._system.exists(path):
+                self._system.mv(path, old)
+            self._system.mv(new, path)
         self._remove_path(old)
+
+    @contextlib.contextmanager
+    def _kept(self, path: str) -> Iterator[str]:
+        """Yield another name for what is at a path, which gets its own back if nothing takes its place."""
+        old = _beside(path)
+        try:
+            yield old
+        except errors.TrainingError:
+            with contextlib.suppress(OSError, RuntimeError):
+                if self._system.exists(old) and not self._system.exists(path):
+                    self._system.mv(old, path)
+            raise
 
     def _remove_path(self, path: str) -> None:
         with contextlib.suppress(FileNotFoundError):
@@ -146,3 +159,9 @@ class RemoteFolder:
                 with contextlib.suppress(OSError, RuntimeError):
                     self._system.rm(path, recursive=recursive)
             raise
+
+
+def _beside(path: str) -> str:
+    """Return a new, hidden name beside a path."""
+    pure = PurePosixPath(path)
+    return str(pure.with_name(f".{pure.name}.temp{uuid.uuid4().hex}"))

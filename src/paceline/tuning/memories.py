@@ -6,7 +6,7 @@ import dataclasses
 import enum
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any
 
 from paceline.diagnosing.headrooms import LEAST_GAIN
@@ -23,6 +23,7 @@ _SPEED = (
     ("spec", "roles"), ("spec", "placement", "strategy"), ("spec", "threads"), ("spec", "cpu_policy"),
     ("spec", "training"),
 )  # fmt: skip
+_ROLES = ("spec", "roles")
 #: Keys within these fields that a user chooses for each job.
 _OWN = (
     "command", "restart", "environment", "memory_growth", "epochs", "max_steps", "seed", "checkpoint",
@@ -106,12 +107,29 @@ def best(runs: Sequence[PastRun], objective: Objective) -> PastRun | None:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[FieldChange, ...]:
-    """Return the changes that give one job file those settings of another that decide its speed."""
+    """Return the changes that give one job file those settings of another that decide its speed.
+
+    Roles that only one of them has stay as they are: a script needs the roles that it was written for.
+    """
+    lone = _role_names(before) ^ _role_names(after)
     return tuple(
         change
         for change in _differences((), before, after)
-        if any(change.path[: len(each)] == each for each in _SPEED) and not set(change.path) & set(_OWN)
+        if any(change.path[: len(each)] == each for each in _SPEED)
+        and not set(change.path) & set(_OWN)
+        and not (change.path[:2] == _ROLES and lone & set(change.path[2:3]))
     )
+
+
+def _is_as_fast(settings: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Return whether two job files have the same settings that decide their speed, and the same roles."""
+    return _role_names(settings) == _role_names(other) and not differences(settings, other)
+
+
+def _role_names(settings: Mapping[str, Any]) -> Set[str]:
+    spec = settings.get("spec")
+    roles = spec.get("roles") if isinstance(spec, Mapping) else None
+    return set(roles) if isinstance(roles, Mapping) else set()
 
 
 def _differences(path: tuple[str, ...], before: Any, after: Any) -> Iterator[FieldChange]:
@@ -121,8 +139,18 @@ def _differences(path: tuple[str, ...], before: Any, after: Any) -> Iterator[Fie
     elif isinstance(after, Mapping) and before is None:
         for key, value in after.items():
             yield from _differences((*path, key), None, value)
+    elif isinstance(before, Mapping) and after is None and (path in _SPEED or _has_own(before)):
+        for key, value in before.items():
+            yield from _differences((*path, key), value, None)
     elif before != after:
         yield FieldChange(path=path, value=after)
+
+
+def _has_own(settings: Mapping[str, Any]) -> bool:
+    """Return whether settings have, anywhere, what a user chooses for each job."""
+    return any(
+        key in _OWN or (isinstance(value, Mapping) and _has_own(value)) for key, value in settings.items()
+    )
 
 
 def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:
@@ -130,7 +158,7 @@ def regressions(runs: Sequence[PastRun]) -> tuple[Regression, ...]:
     found = []
     ordered = sorted(runs, key=lambda each: -each.submitted_at)
     for place, run in enumerate(ordered):
-        same = [each for each in ordered[place + 1 :] if not differences(each.settings, run.settings)]
+        same = [each for each in ordered[place + 1 :] if _is_as_fast(each.settings, run.settings)]
         found += [worse for measure in Measure if (worse := _worse(run, same, measure)) is not None]
     return tuple(found)
 

@@ -9,7 +9,8 @@ import pytest
 from support import paced_jobs
 
 from paceline.model.explanations.causes import FieldChange
-from paceline.model.studies.experiments import Experiment, Variant
+from paceline.model.studies.experiments import Experiment, Repeat, Variant
+from paceline.model.studies.studies import TrialOutcome
 from paceline.services.local import jobs
 from paceline.services.studying import experiments
 from paceline.services.studying.experiments import Runner
@@ -83,3 +84,21 @@ def test_a_simulated_experiment_runs_nothing(api: jobs.Jobs, tmp_path: Path) -> 
     assert then.verdict is VariantVerdict.FASTER
     assert first.causes == ("ps-cpu-bound",)
     assert "ps-cpu-bound" not in then.causes
+
+
+def test_what_is_simulated_and_what_is_run_are_not_mixed(api: jobs.Jobs, tmp_path: Path) -> None:
+    asked = experiment(tmp_path, variant("as it is"))
+    like = recordings.read(RECORDINGS / "ps-cpu-bound.gross.deepfm-large-plain-4.parquet")
+    repeat = Repeat(variant="as it is", number=0, run="fusing-0-0", outcome=TrialOutcome())
+    places = (
+        asked,
+        experiments.as_simulated(asked, like),
+        experiments.as_simulated(asked, like, apart=True),
+        experiments.as_simulated(
+            asked, dataclasses.replace(like, run=dataclasses.replace(like.run, name="a"))
+        ),
+    )
+    for known in places:
+        api.store.save_study(dataclasses.replace(known, done=(repeat,)), at=1.0)
+        for now in places:
+            assert experiments.begun(api.store, now).done == ((repeat,) if now is known else ())

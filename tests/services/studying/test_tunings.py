@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 from support import kills, leftovers, nights, paced_cores, paced_jobs
@@ -18,9 +19,10 @@ from paceline.engines.local.folders import RunFolder
 from paceline.errors import Conflict, InvalidInput
 from paceline.model.explanations.causes import FieldChange, Gain
 from paceline.model.studies.proposals import Proposal
+from paceline.model.studies.studies import TrialOutcome
 from paceline.model.studies.tunings import Objective, Quality, Tuning
 from paceline.services.local import jobs
-from paceline.services.studying import studies, tunings
+from paceline.services.studying import studies, tunings, turns
 from paceline.services.studying.live_changes import Changer
 from paceline.services.studying.trials import LABEL, TrialActivity, TrialRunner, TrialTimes
 from paceline.services.studying.tunings import Tuner
@@ -152,6 +154,33 @@ def test_it_goes_on_where_it_was_and_repeats_no_trial(api: jobs.Jobs, tmp_path: 
     again = begun(api, tmp_path, most_trials=3)
     assert again.finished == first.finished
     assert tuner.run(again).finished[:2] == first.finished
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("disturbed", ["take_turns", "keep"])
+def test_a_disturbed_turn_ends_the_turns_and_not_the_search(
+    api: jobs.Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str
+) -> None:
+    change = FieldChange(path=("spec", "training", "fused_tables"), value=True)
+    fused = Proposal(name="f", what="fused", changes=(change,), gain=Gain(low=1.5, high=2.5), basis="")
+    sides = (TrialOutcome(examples_per_second=(speed, speed, speed)) for speed in (1.0, 2.0))
+    outcomes = turns.TurnOutcome(before=next(sides), after=next(sides))
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise Conflict("paced-trial-0 is being changed already")
+
+    monkeypatch.setattr(tunings.proposals, "proposals", lambda *_, **__: [fused])
+    monkeypatch.setattr(turns, "is_possible", lambda *_: True)
+    monkeypatch.setattr(turns, "take_turns", lambda *_: outcomes)
+    monkeypatch.setattr(turns, disturbed, fail)
+    said: list[TrialActivity | None] = []
+    tuner = Tuner(jobs=api, store=api.store, times=QUICK, tell=lambda _, doing: said.append(doing))
+    done = tuner.run(begun(api, tmp_path, most_trials=2))
+    assert [each.run for each in done.finished] == ["paced-trial-0", "paced-trial-1"]
+    assert done.finished[1].is_kept
+    assert said.count(None) == 2, "each trial is done once"
+    (warning,) = [each for each in said if each is not None and each.is_warning]
+    assert warning.detail == "paced-trial-0 is being changed already"
 
 
 def test_another_job_file_begins_a_new_search(api: jobs.Jobs, tmp_path: Path) -> None:

@@ -56,6 +56,35 @@ def test_the_newest_are_copied_and_fetched(folder, mirror, tmp_path):
     checksums.check(new.prefix(3))
 
 
+def test_an_evaluator_without_the_chiefs_folder_has_only_the_newest_copy(folder, mirror, tmp_path):
+    from paceline.training.checkpoints import checkpoints
+
+    own = tmp_path / "evaluator" / "checkpoints"
+    evaluators = checkpoints.Checkpoints(str(own), None, 60.0, mirror.url)
+    evaluators.fetch()
+    assert evaluators.latest() is None
+    for step in (1, 2, 3):
+        save(folder, step)
+        mirror.put(folder, step, keep=2)
+        evaluators.fetch()
+        evaluators.fetch()
+        assert Folder(str(own)).finished() == [step]
+    assert len(list(own.iterdir())) == 3
+
+
+def test_what_was_there_before_stays_when_a_copy_is_fetched(folder, mirror, tmp_path):
+    from paceline.training.checkpoints import checkpoints
+
+    shared = another(tmp_path)
+    save(shared, 1)
+    fetching = checkpoints.Checkpoints(shared.path, None, 60.0, mirror.url)
+    for step in (2, 3):
+        save(folder, step)
+        mirror.put(folder, step, keep=2)
+        fetching.fetch()
+        assert shared.finished() == [1, step]
+
+
 def test_a_folder_without_its_last_checkpoint_gets_it(folder, mirror, tmp_path):
     save(folder, 1)
     old = another(tmp_path)

@@ -125,6 +125,22 @@ def test_the_least_recently_used_copy_goes(server, tmp_path):
     assert locations.Cache(str(tmp_path / "cache"), max_bytes=size - 1).path(f"{server.url}/b.csv") is None
 
 
+@pytest.mark.parametrize("has_limit", [True, False])
+def test_what_a_killed_process_has_begun_goes_and_what_others_fetch_counts(server, tmp_path, has_limit):
+    size = (server.folder / "a.csv").stat().st_size
+    (server.folder / "b.csv").write_bytes((server.folder / "a.csv").read_bytes())
+    folder = tmp_path / "cache"
+    cache = locations.Cache(str(folder), max_bytes=2 * size if has_limit else None)
+    a = cache.path(f"{server.url}/a.csv")
+    left, others, notes = (folder / name for name in (f".{'0' * 32}.7.7", f".{'1' * 32}.8.8", ".notes.7.7"))
+    for each in (left, others, notes):
+        each.write_bytes(b"o" * 10)
+    for each in (left, notes):
+        os.utime(each, (1, 1))
+    b = cache.path(f"{server.url}/b.csv")
+    assert sorted(folder.iterdir()) == sorted([others, notes, b] if has_limit else [others, notes, a, b])
+
+
 def test_what_else_is_in_the_folder_of_a_cache_stays(server, tmp_path):
     folder = tmp_path / "cache"
     (folder / "below").mkdir(parents=True)

@@ -236,11 +236,24 @@ def keep(port: int, traces: str, name: str, replica: str, milliseconds: int) -> 
         finally:
             if os.path.exists(temporary):
                 os.replace(temporary, os.path.join(folder, replica + SUFFIX))
-        prune(traces, replica.rpartition(".")[0])
+            prune(traces, replica.rpartition(".")[0])
+            _remove_begun(traces, replica)
     except OSError as error:
         raise ProfilerError(f"its profile cannot be kept: {error}") from error
     finally:
         shutil.rmtree(os.path.join(folder, session), ignore_errors=True)
+
+
+def _remove_begun(traces: str, replica: str) -> None:
+    """Remove what agents of a replica's other attempts were killed in writing."""
+    begun = glob.glob(
+        os.path.join(glob.escape(traces), "*", ".%s.*" % glob.escape(replica.rpartition(".")[0]))
+    )
+    for path in begun:
+        if os.path.basename(path) != "." + replica:
+            shutil.rmtree(path, ignore_errors=True)
+            with contextlib.suppress(OSError):
+                os.rmdir(os.path.dirname(path))
 
 
 def prune(traces: str, replica: str) -> None:

@@ -47,6 +47,7 @@ class Experiment(Study):
         seconds: how long each run is measured.
         done: the finished runs, in the order in which they were made.
         facts: facts of the place where it ran.
+        origin: what was simulated instead of run; empty: it ran.
     """
 
     variants: tuple[Variant, ...]
@@ -55,6 +56,7 @@ class Experiment(Study):
     seconds: float
     done: tuple[Repeat, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
+    origin: str = ""
 
     @property
     def done_runs(self) -> int:

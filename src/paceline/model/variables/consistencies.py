@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 Mode = Literal["asynchronous", "bounded-staleness", "synchronous"]
 
@@ -20,6 +21,11 @@ class Consistency:
     mode: Mode = "asynchronous"
     staleness: int | None = field(default=None, metadata={"least": 0})
     backup_workers: int | None = field(default=None, metadata={"least": 0})
+
+    @classmethod
+    def of(cls, training: Mapping[str, Any] | None) -> Consistency:
+        """Return the consistency of a job with this `training` section."""
+        return cls(**((training or {}).get("consistency") or {}))
 
     def conflict(self) -> str | None:
         """Return what is wrong with the combination of keys, or None."""

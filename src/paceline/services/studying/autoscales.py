@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from paceline.control.resizings import Resize
 from paceline.errors import PacelineError
@@ -21,7 +21,7 @@ from paceline.model.measures.probes import Probe
 from paceline.model.measures.samples import by_replica
 from paceline.model.roles import ReplicaId
 from paceline.probing import balances, scopes
-from paceline.probing.balances import Balance
+from paceline.probing.balances import Balance, Move
 from paceline.services.life_cycles import LifeCycle
 from paceline.services.studying import probes
 
@@ -84,18 +84,48 @@ class Autoscaler:
     def round(self) -> Balance:
         """Probe the job once, and move its cores accordingly; return what was changed.
 
+        If one change is refused, those before it are put back.
+
         Raises:
             Conflict: the job does not run, is being changed, or cannot be probed or resized.
             EngineError: the engine refuses a change.
         """
         probe = probes.Prober(jobs=self.jobs, times=self.times).probe(self.name)
         run = self.jobs.get(self.name)
-        found = decided(self.jobs, run, probe)
-        for move in found.moves:
-            self.jobs.resize(self.name, Resize(target=str(move.replica), cpu_cores=move.after))
-        text = "; ".join(move.text for move in found.moves) or f"nothing was changed: {found.why}"
-        self.jobs.note(self.name, JobEvent(at=self.jobs.clock(), kind=SCALED, message=text))
-        return found
+        balance = decided(self.jobs, run, probe)
+        made: list[Move] = []
+        try:
+            for move in balance.moves:
+                self._resize(move.replica, move.after)
+                made.append(move)
+        except PacelineError as error:
+            stay = self._put_back(made)
+            lead = f"{_said(stay)}; no more was changed" if stay else "nothing was changed"
+            self._note(f"{lead}: {error.message}")
+            raise
+        self._note(_said(balance.moves) or f"nothing was changed: {balance.why}")
+        return balance
+
+    def _put_back(self, made: Sequence[Move]) -> list[Move]:
+        """Undo moves, as all of a round are made or none; return those that cannot be undone."""
+        stay = []
+        for move in reversed(made):
+            try:
+                self._resize(move.replica, move.before)
+            except PacelineError as error:
+                log.warning("%s: %s is not put back: %s", self.name, move.replica, error.message)
+                stay.append(move)
+        return stay
+
+    def _resize(self, replica: ReplicaId, cores: float) -> None:
+        self.jobs.resize(self.name, Resize(target=str(replica), cpu_cores=cores))
+
+    def _note(self, message: str) -> None:
+        self.jobs.note(self.name, JobEvent(at=self.jobs.clock(), kind=SCALED, message=message))
+
+
+def _said(moves: Sequence[Move]) -> str:
+    return "; ".join(move.text for move in moves)
 
 
 def decided(jobs: LifeCycle, run: Run, probe: Probe, scale: Autoscale | None = None) -> Balance:

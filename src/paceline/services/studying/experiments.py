@@ -76,6 +76,8 @@ class Runner:
 def begun(store: Store, experiment: Experiment, *, anew: bool = False) -> Experiment:
     """Return an experiment with its stored runs if the stored experiment is the same, unless ``anew`` is set.
 
+    A simulated experiment (`as_simulated`) is not the same as one that runs.
+
     Raises:
         StoreError: the store cannot be read.
     """
@@ -84,10 +86,16 @@ def begun(store: Store, experiment: Experiment, *, anew: bool = False) -> Experi
         return fresh
     with contextlib.suppress(NotFound):
         known = store.experiment(experiment.name)
-        same = ("source", "base", "variants", "seconds")
+        same = ("source", "base", "variants", "seconds", "origin")
         if all(getattr(known, name) == getattr(experiment, name) for name in same):
             return dataclasses.replace(fresh, done=known.done, facts=known.facts)
     return fresh
+
+
+def as_simulated(experiment: Experiment, like: Recording, *, apart: bool = False) -> Experiment:
+    """Return an experiment whose runs are `simulated` with these arguments."""
+    hosts = ", each host a machine" if apart else ""
+    return dataclasses.replace(experiment, origin=f"simulated like {like.run.name}{hosts}")
 
 
 def on_engine(jobs: LifeCycle, experiment: Experiment) -> Measure:

@@ -20,6 +20,7 @@ from paceline.model.measures.recordings import Recording
 from paceline.model.measures.samples import StepReport
 from paceline.model.roles import ReplicaId, Role
 from paceline.model.studies.studies import Loss, TrialOutcome
+from paceline.model.variables.consistencies import Consistency
 from paceline.services.life_cycles import JobControl
 from paceline.services.observing import recordings
 from paceline.specs import JobFile
@@ -55,11 +56,13 @@ class TrialActivity:
         what: a few words that form a sentence after the name of the trial.
         detail: the progress; empty: there is nothing to count.
         seconds_left: how long until this activity is done; None: not known.
+        is_warning: whether users should still see it when the activity is over.
     """
 
     what: str
     detail: str = ""
     seconds_left: float | None = None
+    is_warning: bool = False
 
 
 #: Called with the activity of a trial each time it is read.
@@ -232,7 +235,7 @@ class TrialRunner:
         size = batch_size(job.spec)
         if size is None:
             return nothing, None
-        steps = max(1, round(examples / size))
+        steps = max(1, round(examples / (size * _batches(job.spec)[0])))
         span = None
         with self._run(job, name, {"epochs": _EPOCHS, "max_steps": steps}, tell) as run:
             if isinstance(run, str):
@@ -269,11 +272,12 @@ class TrialRunner:
         if spec.training is not None:
             # A trial must not overwrite the export of the job itself.
             values = {**spec.training, **training, "export_dir": None}
-            # Nor may it write among the copies of the job's own checkpoints.
-            checkpoint = {**(spec.training.get("checkpoint") or {}), "mirror": None}
+            # Nor may it write among the copies of the job's own checkpoints, nor begin at the end of a run.
+            own = spec.training.get("checkpoint") or {}
+            checkpoint = {**own, "mirror": None, "restore_from": None}
             if spec.role(Role.EVALUATOR) is None:
                 # No run continues from a trial, and saving large tables takes longer than measuring them.
-                checkpoint |= {"keep": 0, "restore_from": None}
+                checkpoint["keep"] = 0
             values["checkpoint"] = {key: value for key, value in checkpoint.items() if value is not None}
             training = {key: value for key, value in values.items() if value is not None}
         return dataclasses.replace(
@@ -281,6 +285,7 @@ class TrialRunner:
             name=name,
             labels={**spec.labels, LABEL: self.study},
             training=None if spec.training is None else training,
+            autoscale=None,  # A trial measures the cores that its job file names.
             # The job also ends if the process that waits for it is killed.
             active_deadline_seconds=self.times.most_seconds
             + (_LEARNING_SECONDS if learns else _SPARE_SECONDS),
@@ -291,6 +296,13 @@ def batch_size(spec: JobSpec) -> int | None:
     """Return the number of examples in a step of a trainer; None: the job file does not say it."""
     size = (spec.training or {}).get("batch_size")
     return size if isinstance(size, int) else None
+
+
+def _batches(spec: JobSpec) -> tuple[int, int]:
+    """Return how many batches a global step uses, and how many trainers make for it."""
+    trainers = sum(replica.role.trains for replica in spec.replicas())
+    consistency = Consistency.of(spec.training)
+    return consistency.gradients(trainers), trainers if consistency.mode == "synchronous" else 1
 
 
 def trained(
@@ -378,11 +390,16 @@ def _steps(jobs: JobControl, run: Run, since: float | None) -> Sequence[StepRepo
 
 
 def _learnt(jobs: JobControl, run: Run, examples: int, tell: Tell) -> None:
-    """Wait until a run has ended, or has trained far beyond the examples where it should have ended."""
+    """Wait until a run has ended, or has trained far beyond the examples where it should have ended.
+
+    Trainers also report the examples of gradients that a synchronous step has dropped.
+    """
+    used, made = _batches(run.spec)
+    most = _MOST_EXAMPLES * examples * made / used
     while not jobs.get(run.name).phase.is_final:
         steps = _steps(jobs, run, None)
         done = sum(each.examples or 0 for each in steps)
-        if done > _MOST_EXAMPLES * examples:
+        if done > most:
             return
         if done < examples:
             tell(TrialActivity(what="learns", detail=f"{done:,} of {examples:,} examples"))

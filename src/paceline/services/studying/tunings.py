@@ -14,7 +14,7 @@ from pathlib import Path
 
 from paceline import specs
 from paceline.engines.local import machines
-from paceline.errors import InvalidInput, NotFound
+from paceline.errors import Conflict, EngineError, InvalidInput, NotFound
 from paceline.model.jobs.job_specs import JobSpec
 from paceline.model.jobs.runs import Run
 from paceline.model.jobs.statuses import JobPhase
@@ -144,53 +144,67 @@ class Tuner:
             done = dataclasses.replace(
                 trial, outcome=found.outcome, judgement=self._judged(before, found.outcome)
             )
-            measured = after = dataclasses.replace(before, trials=(*before.trials, done))
+            after, is_told = dataclasses.replace(before, trials=(*before.trials, done)), False
             if self.by_turns and found.run is not None and after.best is done:
-                after = self._by_turns(measured, found.run)
-        if after is measured:  # The run has ended: the caller can read its whole recording.
+                after, is_told = self._by_turns(after, found.run)
+        if not is_told:  # The run has ended: the caller can read its whole recording.
             self.tell(after, None)
         return after
 
-    def _by_turns(self, tuning: Tuning, run: Run) -> Tuning:
+    def _by_turns(self, tuning: Tuning, run: Run) -> tuple[Tuning, bool]:
         """Try the changes that need no restart within the run of the best trial, one after the other.
 
         A kept change stays in the run, so the next change is tried on top of it. If there is a change to try,
-        the caller is first notified that the trial itself is done.
+        the caller is first notified that the trial itself is done. A disturbed turn ends the turns: its
+        change is tried later, in a run of its own.
+
+        Returns:
+            The search with these trials, and whether the caller was notified.
         """
-        measured = tuning
+        is_told = False
         while len(tuning.finished) < tuning.most_trials and (best := tuning.best) is not None:
-            proposal = self._turn(tuning, best, run.name)
-            if proposal is None:
+            try:
+                proposal = self._turn(tuning, best, run.name)
+                if proposal is None:
+                    break
+                if not is_told:
+                    self.tell(self._saved(tuning), None)
+                    is_told = True
+                tuning = self._saved(self._taken(tuning, best, proposal, run))
+            except (Conflict, EngineError) as error:
+                what = "no more is tried within this run"
+                self.tell(tuning, TrialActivity(what=what, detail=error.message, is_warning=True))
                 break
-            if tuning is measured:
-                self.tell(self._saved(tuning), None)
-            source = edits.edited(best.source, proposal.changes)
-            trial = Trial(
-                number=len(tuning.finished),
-                run=best.run,
-                source=source,
-                base=best.number,
-                proposals=(proposal,),
-            )
-            under_way = dataclasses.replace(tuning, trials=(*tuning.trials, trial))
-            best_spec, changed_spec = (specs.parse_job(text).spec for text in (best.source, source))
-            outcomes = turns.take_turns(
-                self.jobs,
-                run.name,
-                best_spec,
-                changed_spec,
-                probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds),
-                functools.partial(self._tell_turn, under_way),
-            )
-            judgement = judgements.in_turns(tuning.objective, outcomes.before, outcomes.after)
-            since = None
-            if judgement.kept:
-                turns.keep(self.jobs, run.name, changed_spec)
-                since = self.jobs.clock()
-            done = dataclasses.replace(trial, outcome=outcomes.after, judgement=judgement, since=since)
-            tuning = self._saved(dataclasses.replace(tuning, trials=(*tuning.trials, done)))
             self.tell(tuning, None)
-        return tuning
+        return tuning, is_told
+
+    def _taken(self, tuning: Tuning, best: Trial, proposal: Proposal, run: Run) -> Tuning:
+        """Try a change within the run of the best trial; return the search with it."""
+        source = edits.edited(best.source, proposal.changes)
+        trial = Trial(
+            number=len(tuning.finished),
+            run=best.run,
+            source=source,
+            base=best.number,
+            proposals=(proposal,),
+        )
+        under_way = dataclasses.replace(tuning, trials=(*tuning.trials, trial))
+        best_spec, changed_spec = (specs.parse_job(text).spec for text in (best.source, source))
+        outcomes = turns.take_turns(
+            self.jobs,
+            run.name,
+            best_spec,
+            changed_spec,
+            probes.ProbeTimes.of(self.jobs, most=self.times.most_seconds),
+            functools.partial(self._tell_turn, under_way),
+        )
+        judgement = judgements.in_turns(tuning.objective, outcomes.before, outcomes.after)
+        since = None
+        if judgement.kept:
+            turns.keep(self.jobs, run.name, changed_spec)
+            since = self.jobs.clock()
+        done = dataclasses.replace(trial, outcome=outcomes.after, judgement=judgement, since=since)
+        return dataclasses.replace(tuning, trials=(*tuning.trials, done))
 
     def _tell_turn(self, tuning: Tuning, said: str) -> None:
         self.tell(tuning, TrialActivity(what="is tried in turn", detail=said))

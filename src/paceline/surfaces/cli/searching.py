@@ -92,6 +92,8 @@ class Display:
             self._say(_result(tuning, trial))
             if trial.number == 0:
                 self._explain_first(trial)
+        elif doing is not None and doing.is_warning:
+            self._say(_line(tuning, trial, doing))
         self._show("" if doing is None else _line(tuning, trial, doing), runs)
 
     def _watch_first(self, trial: Trial, *, trains: bool) -> None:

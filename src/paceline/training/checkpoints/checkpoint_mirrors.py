@@ -98,6 +98,7 @@ class CheckpointMirror:
         """
         seal = f"{checkpoint_folders.NAME}-{step}{checksums.SUFFIX}"
         # A name that the folder removes if this is killed.
+        Path(folder.path).mkdir(parents=True, exist_ok=True)  # Only the chief's folder is there for sure.
         unfinished = f"{folder.prefix(step)}_temp".rpartition("/")[2]
         with tempfile.TemporaryDirectory(prefix=unfinished, dir=folder.path) as temporary:
             fetched = Path(temporary)

@@ -94,6 +94,7 @@ class Checkpoints:
         self._mirror = None if directory is None or mirror is None else CheckpointMirror(mirror)
         self._contents = contents
         self._every_seconds = every_seconds
+        self._fetched: int | None = None
         self._tried_at = time.monotonic()
         self._stranger: str | None = None
         self._thread = futures.ThreadPoolExecutor(1, "checkpoints")
@@ -137,11 +138,19 @@ class Checkpoints:
     def fetch(self) -> None:
         """Fetch the newest copy if the folder has no checkpoint that is as new.
 
+        The copy that was fetched before it is removed from the folder: an evaluator without the chief's
+        folder would keep them all.
+
         Raises:
-            CheckpointError: the place of the copies does not answer.
+            CheckpointError: the place of the copies does not answer, or the folder cannot be written.
         """
-        if self._folder is not None and self._mirror is not None:
-            self._mirror.fetch(self._folder)
+        if self._folder is None or self._mirror is None:
+            return
+        step = self._mirror.fetch(self._folder)
+        if step is not None:
+            if self._fetched is not None:
+                self._folder.remove(self._fetched)
+            self._fetched = step
 
     def latest(self) -> str | None:
         """Return the newest finished checkpoint, or None; it may have been damaged since."""

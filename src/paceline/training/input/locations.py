@@ -16,6 +16,7 @@ import re
 import shutil
 import tempfile
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,8 +27,11 @@ from paceline.training import connections, errors
 
 #: What file systems call the version of a file, each in its own word.
 _VERSIONS = ("ETag", "mtime", "LastModified", "modificationTime", "modification_time")
-#: The names of copies in a cache; its folder may hold other files, and copies that are being fetched.
+#: The names of copies in a cache, and of those that are being fetched; its folder may hold other files.
 _COPY = re.compile(r"[0-9a-f]{32}\.[0-9a-f]{8}")
+_PART = re.compile(r"\.[0-9a-f]{32}\.\d+\.\d+")
+#: A copy that has not grown for so long is of a process that was killed.
+_ABANDONED_SECONDS = 3600.0
 _log = logging.getLogger(__name__)
 _BLOCK_BYTES = 2 << 20
 _SMALL_BLOCK_BYTES = 64 << 10
@@ -174,19 +178,32 @@ class Cache:
             part.unlink(missing_ok=True)
 
     def _make_room(self, wanted: int) -> None:
+        """Remove what killed processes have begun, and copies that leave no room for so many bytes."""
+        used = 0
+        for touched_at, size, part in self._like(_PART):
+            if time.time() - touched_at > _ABANDONED_SECONDS:
+                part.unlink(missing_ok=True)
+            else:
+                used += size
         if self.max_bytes is None:
             return
-        copies = sorted(
-            (each.stat().st_mtime, each.stat().st_size, each)
-            for each in Path(self.folder).iterdir()
-            if _COPY.fullmatch(each.name)
-        )
-        used = sum(size for _, size, _ in copies)
+        copies = self._like(_COPY)
+        used += sum(size for _, size, _ in copies)
         for _, size, copy in copies:
             if used + wanted <= self.max_bytes:
                 return
             copy.unlink(missing_ok=True)
             used -= size
+
+    def _like(self, names: re.Pattern[str]) -> list[tuple[float, int, Path]]:
+        """Return when files with such names were touched, their bytes and their paths, the oldest first."""
+        found = []
+        for path in Path(self.folder).iterdir():
+            if names.fullmatch(path.name):
+                with contextlib.suppress(FileNotFoundError):  # Another process has removed it.
+                    status = path.stat()
+                    found.append((status.st_mtime, status.st_size, path))
+        return sorted(found)
 
 
 def _checksum(path: Path) -> int:

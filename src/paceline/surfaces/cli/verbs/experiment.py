@@ -71,15 +71,17 @@ def _run(
     from paceline.specs.job_file import experiment_files
 
     read = experiment_files.load_experiment(file)
-    known = None if like is None else session.measured(like)
+    imitated = None if like is None else session.measured(like)
+    if imitated is not None:
+        read = experiments.as_simulated(read, imitated, apart=apart)
     with contextlib.ExitStack() as stack:
         jobs, store = stack.enter_context(session.jobs()), stack.enter_context(session.studies())
         stack.enter_context(studies.alone(session.home.path, read.name))
         experiment = experiments.begun(store, read, anew=again)
-        if known is None:
+        if imitated is None:
             measure = experiments.on_engine(jobs, experiment)
         else:
-            measure = experiments.simulated(known, experiment, apart=apart)
+            measure = experiments.simulated(imitated, experiment, apart=apart)
 
         def tell(now: Experiment, doing: str) -> None:
             if not doing:
