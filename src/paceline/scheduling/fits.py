@@ -79,6 +79,11 @@ def places(
     return packing.places(wanted) if packing is not None and packing.is_whole(wanted) else None
 
 
+def is_over_quota(spec: job_specs.JobSpec, quotas: Sequence[Quota]) -> bool:
+    """Whether a job requests more than quotas have left."""
+    return any(_over_quota(items(spec), quotas))
+
+
 def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.Packing | None:
     """Return an even packing of all items, or else the packing with the most items of the last kind."""
     return spreads.spread(wanted, free) or packings.pack(wanted, free)
