@@ -15,8 +15,8 @@ from paceline.model.jobs.nodes import Quota
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import pods
 from paceline.rendering.surroundings import Surroundings
-from paceline.services.cluster import admissions, records
 from paceline.scheduling.queues import PATIENCE_SECONDS
+from paceline.services.cluster import admissions, records
 from paceline.services.cluster.admissions import Applicant, ClusterRoom, Growing
 from paceline.services.cluster.records import JobRecord
 

@@ -147,8 +147,8 @@ def decide(
     for wish in growing:
         spec = wish.record.state.spec
         if any(
-            each.priority >= spec.scheduling.priority and (not is_over_quota or each.namespace == wish.key[0])
-            for each, is_over_quota in overdue
+            job.priority >= spec.scheduling.priority and (not is_over_quota or job.namespace == wish.key[0])
+            for job, is_over_quota in overdue
         ):
             verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
             continue
