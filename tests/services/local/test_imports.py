@@ -135,6 +135,12 @@ def test_what_cannot_be_is_refused(api: jobs.Jobs, whole: Recording, tmp_path: P
         ),
         (
             dataclasses.replace(
+                whole, events=[JobEvent(at=5.0, kind="a", message="", replica=PS, attempt=10**30)]
+            ),
+            "no number",
+        ),
+        (
+            dataclasses.replace(
                 whole, traces=[dataclasses.replace(whole.traces[0], trainer="../../worker-0")]
             ) if whole.traces else dataclasses.replace(whole, at=math.nan),
             "is no",
@@ -168,6 +174,18 @@ def test_nothing_is_left_of_what_the_store_refuses(
 
     monkeypatch.setattr(api.store, "import_run", full)
     with pytest.raises(StoreError, match="full"):
+        api.import_file(SLOW)
+    assert kept(api) == []
+
+
+def test_nothing_is_left_of_what_the_store_cannot_hold(
+    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def too_large(*_arguments: object) -> None:
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr(api.store, "import_run", too_large)
+    with pytest.raises(InvalidInput, match="int too large"):
         api.import_file(SLOW)
     assert kept(api) == []
 
@@ -213,7 +231,7 @@ CHANGES: list[tuple[Change, st.SearchStrategy[object]]] = [
     *((_of_first("replicas", field), NUMBERS) for field in ("attempt", "restarts", "memory_bytes", "pid")),
     *((_of_first("replicas", field), TEXTS) for field in ("host", "address")),
     *((_of_first("events", field), TEXTS) for field in ("kind", "message")),
-    (_of_first("events", "at"), NUMBERS),
+    *((_of_first("events", field), NUMBERS) for field in ("at", "attempt")),
 ]
 
 
