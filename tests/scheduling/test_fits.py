@@ -14,7 +14,7 @@ from paceline.model.jobs.job_specs import JobSpec, RoleSpec
 from paceline.model.jobs.nodes import Node, Quota, Resources, Taint
 from paceline.model.jobs.placements import PlacementStrategy, PodPlacement, Toleration
 from paceline.model.roles import ReplicaId, Role
-from paceline.scheduling import fits, items
+from paceline.scheduling import fits, items, packings
 from paceline.scheduling.fits import Fit
 from paceline.scheduling.node_groups import NodeGroups
 
@@ -219,3 +219,33 @@ def test_isolated_replicas_are_spread_over_nodes_of_their_own() -> None:
     assert len(of_ps) + len(of_workers) == 10
     assert max(of_ps.values()) <= 2
     assert max(of_workers.values()) <= 3
+
+
+@pytest.mark.parametrize("cores", [0.5, 3])
+def test_a_job_of_several_large_kinds_is_judged_with_bounded_work(cores: float) -> None:
+    """Exactly judged, it would take some 10^13 steps for what does not fit."""
+    nodes = [node(f"n{number}", 64 + number / 100) for number in range(100)]
+    large = job(ps=(2000, cores, 0), evaluator=(2001, 0.7, 0), chief=(2002, 0.9, 0), worker=(2003, 1.1, 0))
+    found = fit(large, nodes)
+    assert not found.fits
+    assert found.blockers
+    assert fits.places(large, NodeGroups(nodes)) is None
+
+
+def test_a_node_that_has_less_than_nothing_takes_nothing_from_others() -> None:
+    full = node("full", 4, used=Resources(millicores=9000))
+    spread = PlacementStrategy.SPREAD_PS
+    assert fit(job(spread, ps=(1, 3, 0), worker=(2, 0.5, 0)), [full, node("a", 4)]).fits
+    assert packings.pack(items.items(job(ps=(1, 3, 0), worker=(2, 0.5, 0))), {
+        "full": Resources(millicores=-5000, memory_bytes=0, gpus=0, pods=9),
+        "a": Resources(millicores=4000, memory_bytes=0, gpus=0, pods=9),
+    }) is not None  # fmt: skip
+
+
+def test_beyond_the_most_steps_the_even_packing_still_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packings, "MOST_STEPS", 0)
+    small = job(ps=(2, 1, 0), worker=(4, 1, 0))
+    assert fit(small, [node("a", 8)]).fits
+    found = fit(small, [node("a", 4)])
+    assert (found.fits, found.most_workers) == (False, None)
+    assert found.blockers

@@ -67,7 +67,11 @@ def test_what_can_never_fit_delays_no_other_job() -> None:
 
 def test_a_quota_keeps_one_namespace_waiting() -> None:
     quotas = QuotaBook({"team": [Quota(name="team", left={"pods": 1})]})
-    assert admitted(job("over", 2, namespace="team"), job("other", 2), quotas=quotas) == ["other"]
+    over, other = job("over", 2, namespace="team"), job("other", 2, since=0.5)
+    small = job("small", 1, since=0.7, namespace="team")
+    assert admitted(over, other, quotas=quotas) == ["other"]
+    assert admitted(over, other, small, quotas=quotas, now=PATIENCE_SECONDS + 20) == ["other"]
+    assert admitted(over, small, quotas=quotas, now=20.0) == ["small"]
 
 
 def test_two_jobs_are_not_admitted_against_the_same_quota() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 from paceline.sources import traced_steps, traces
 
@@ -110,6 +110,20 @@ def test_what_was_not_measured_stays_so(tmp_path: Path) -> None:
 def test_a_context_that_makes_no_sense_is_refused(tmp_path: Path, context: object) -> None:
     with pytest.raises(ValueError, match="is no trace"):
         traced_steps.read(write(tmp_path / "worker-0.1.zip", context=context))
+
+
+@given(place=st.integers(30, 600), byte=st.integers(0, 255))
+@example(place=42, byte=255)
+def test_a_damaged_file_is_a_trace_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, place: int, byte: int
+) -> None:
+    """Damage within the packed data is no damage of the archive."""
+    path = write(tmp_path_factory.getbasetemp() / "worker-2.1.zip")
+    whole = bytearray(path.read_bytes())
+    whole[place % len(whole)] = byte
+    path.write_bytes(whole)
+    with contextlib.suppress(ValueError):
+        assert traced_steps.read(path).trainer
 
 
 def test_what_would_fill_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,7 @@ class Fit:
         fits: whether all replicas have a place.
         places: the node of each replica; empty: not all fit.
         most_workers: the most workers that fit beside all other replicas; None: the others alone do not fit,
-            or the job has no workers.
+            the job has no workers, or to know it takes too long.
         blockers: why not all fit; empty: they do.
     """
 
@@ -54,7 +54,7 @@ class Fit:
 
 
 def fit(spec: job_specs.JobSpec, nodes: NodeGroups, quotas: Sequence[Quota] = ()) -> Fit:
-    """Return whether a job fits on nodes as they are; the answer is exact."""
+    """Return whether a job fits on nodes as they are; the answer is exact within `packings.MOST_STEPS`."""
     wanted = items(spec)
     free = nodes.enough(spec.placement, _count(wanted))
     over, packing = tuple(_over_quota(wanted, quotas)), _packed(wanted, free)
@@ -77,6 +77,11 @@ def places(
         return None
     packing = _packed(wanted, nodes.enough(spec.placement, _count(wanted)))
     return packing.places(wanted) if packing is not None and packing.is_whole(wanted) else None
+
+
+def is_over_quota(spec: job_specs.JobSpec, quotas: Sequence[Quota]) -> bool:
+    """Whether a job requests more than quotas have left."""
+    return any(_over_quota(items(spec), quotas))
 
 
 def _packed(wanted: Sequence[Item], free: Mapping[str, Resources]) -> packings.Packing | None:

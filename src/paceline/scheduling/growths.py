@@ -20,7 +20,8 @@ def places(
     quotas: Sequence[Quota],
     ps_nodes: Mapping[ReplicaId, str],
 ) -> dict[ReplicaId, str] | None:
-    """Return the node of each new worker; None: not all of them fit. The answer is exact.
+    """Return the node of each new worker; None: not all of them fit. The answer is exact within
+    `packings.MOST_STEPS`.
 
     Args:
         spec: the job.

@@ -9,7 +9,8 @@ by node this is a knapsack in (max, +) arithmetic (Bellman 1957):
 
 where ``most[k]`` is how many items of the last kind fit on the node beside ``k`` items of the others. It is
 exact, and takes nodes x states x (ways to use a node) steps; equal nodes count only as often as there are
-items to place.
+items to place. Several kinds of very many items would take for ever, so there are `MOST_STEPS`; beyond them
+no packing is found.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
-from paceline.model.jobs.nodes import Resources
+from paceline.model.jobs.nodes import KINDS, Resources
 from paceline.model.roles import ReplicaId
 from paceline.scheduling.items import Item
 
+#: The most steps of one packing, some two seconds; usual jobs take some thousands.
+MOST_STEPS = 20_000_000
+#: Tables of more states would take too much memory.
+_MOST_STATES = 1_000_000
 _IMPOSSIBLE = -1
 _State = int  # the numbers of all kinds but the last, as one number in a mixed radix
 _Table = tuple[tuple[tuple[int, ...], int], ...]  # numbers of the others on a node, and the most of the last
@@ -63,24 +68,40 @@ def pack(items: Sequence[Item], free: Mapping[str, Resources]) -> Packing | None
         free: the free resources of each node, by name; nodes with the most free cores are used first.
 
     Returns:
-        The packing; None: not even all items of the other kinds fit.
+        The packing; None: not even all items of the other kinds fit, or to know it takes too many steps.
     """
     if not items:
         return Packing(placed={})
     *others, last = items
+    least = sum((item.takes * item.count for item in others), Resources())
+    if _whole(free.values()).lacking(least):
+        return None
     states = _States([item.count for item in others])
+    if states.last > min(MOST_STEPS, _MOST_STATES):
+        return None
+    steps = 0
     best = [0, *[_IMPOSSIBLE] * states.last]
     useful = sum(item.count for item in items)
     seen: collections.Counter[_Table] = collections.Counter()
     taken: list[tuple[str, _Table, list[int], dict[_State, int]]] = []
-    table_of = functools.cache(lambda left: _table(others, last, left))
+
+    @functools.cache
+    def table_of(left: Resources) -> _Table | None:
+        is_small = _ways(others, left) * states.last <= MOST_STEPS
+        return _table(others, last, left) if is_small else None
+
     for name in sorted(free, key=lambda name: (-free[name].millicores, -free[name].memory_bytes, name)):
         if best[states.last] >= last.count:
             break
         table = table_of(free[name])
+        if table is None:
+            return None
         seen[table] += 1
         if (len(table) == 1 and table[0][1] == 0) or seen[table] > useful:
             continue
+        steps += len(table) * states.last
+        if steps > MOST_STEPS:
+            return None
         before = best
         best, chosen = states.advance(best, table, last.count)
         if chosen:
@@ -116,6 +137,16 @@ class _States:
                     after[state] = min(before + amount, most)
                     chosen[state] = row
         return after, chosen
+
+
+def _whole(free: Collection[Resources]) -> Resources:
+    """Return what nodes have free together; a node may have less than nothing."""
+    return Resources(**{kind: sum(max(0, getattr(each, kind)) for each in free) for kind in KINDS})
+
+
+def _ways(others: Sequence[Item], left: Resources) -> int:
+    """Return how many combinations of the other kinds are tried on a node."""
+    return math.prod(_most(item, left) + 1 for item in others)
 
 
 def _table(others: Sequence[Item], last: Item, left: Resources) -> _Table:

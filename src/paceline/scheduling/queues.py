@@ -1,7 +1,8 @@
 """Admission of waiting jobs: whole or not at all, by priority and age, and without starving any job.
 
 Smaller jobs may overtake a job that does not fit now, but only for `PATIENCE_SECONDS`: after that, no job
-behind it starts until it fits. A job that would not fit even if no other job ran keeps no job waiting.
+behind it starts until it fits. A job that would not fit even if no other job ran keeps no job waiting. A job
+that a quota stops keeps only those of its own namespace waiting: no other namespace can make room for it.
 """
 
 from __future__ import annotations
@@ -57,18 +58,28 @@ def admit(
         quotas: the quotas as they are, less what is promised to starting jobs.
         now: Unix seconds.
     """
-    admitted = []
+    admitted: list[Admission] = []
+    held: set[str] = set()  # Namespaces whose quotas stop an overdue job.
     for job in sorted(waiting, key=lambda job: (-job.priority, job.since, job.key)):
+        if job.namespace in held:
+            continue
         places = fits.places(job.spec, nodes, quotas.of(job.namespace))
         if places is not None:
             admitted.append(Admission(key=job.key, places=places))
             nodes.take(job.spec, places)
             quotas.take(job.namespace, total(job.spec))
         elif is_overdue(job, empty, now):
-            break
+            if not is_over_quota(job, quotas):
+                break
+            held.add(job.namespace)
     return admitted
 
 
 def is_overdue(job: QueuedJob, empty: NodeGroups, now: float) -> bool:
-    """Whether a job that does not fit has waited so long that no job behind it may start."""
+    """Whether a job that does not fit has waited so long that jobs behind it may not start."""
     return now - job.since > PATIENCE_SECONDS and fits.places(job.spec, empty) is not None
+
+
+def is_over_quota(job: QueuedJob, quotas: QuotaBook) -> bool:
+    """Whether the quotas of its namespace stop a job, however much room there is on nodes."""
+    return fits.is_over_quota(job.spec, quotas.of(job.namespace))

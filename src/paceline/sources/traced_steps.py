@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import functools
 import json
+import struct
 import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +73,8 @@ def read(path: Path) -> Trace:
     except TraceRefused:
         raise
     except (
-        OSError, zipfile.BadZipFile, KeyError, TypeError, AttributeError, ValueError, OverflowError,
-        RecursionError, NotImplementedError, RuntimeError, message.DecodeError,
+        OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error, KeyError, TypeError, AttributeError,
+        ValueError, OverflowError, RecursionError, NotImplementedError, RuntimeError, message.DecodeError,
     ) as error:  # fmt: skip
         raise ValueError(f"{path} is no trace: {first_line(error)}") from error
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from paceline.model.explanations.diagnosis_summaries import DiagnosisSummary
@@ -83,6 +84,9 @@ def test_a_cursor_is_read_as_it_was_written(value: float | str | None, name: str
 
 
 @given(st.text() | st.text(alphabet="WzEuMCwieCJdbnVs0"))
+@example(base64.urlsafe_b64encode(b'[1%s,"a"]' % (b"0" * 400)).decode())
+@example(base64.urlsafe_b64encode(b'[1%s,"a"]' % (b"0" * 9_000)).decode())
+@example(base64.urlsafe_b64encode(b"[" * 100_000).decode())
 def test_any_text_is_a_cursor_or_refused(text: str) -> None:
     with contextlib.suppress(ValueError):
         assert isinstance(Cursor.parse(text).name, str)

@@ -15,8 +15,9 @@ from paceline.model.jobs.nodes import Quota
 from paceline.model.jobs.statuses import JobPhase
 from paceline.rendering import pods
 from paceline.rendering.surroundings import Surroundings
+from paceline.scheduling.queues import PATIENCE_SECONDS
 from paceline.services.cluster import admissions, records
-from paceline.services.cluster.admissions import Applicant, ClusterRoom
+from paceline.services.cluster.admissions import Applicant, ClusterRoom, Growing
 from paceline.services.cluster.records import JobRecord
 
 FIRST, SECOND = job("first"), job("second")
@@ -56,3 +57,15 @@ def test_a_job_that_has_no_room_yet_or_has_ended_takes_nothing(phase: JobPhase) 
     state = dataclasses.replace(record.progress.state, phase=phase)
     over = dataclasses.replace(record, progress=dataclasses.replace(record.progress, state=state))
     assert held(3, over) == ""
+
+
+@pytest.mark.parametrize(("namespace", "held"), [("ads", True), ("other", False)])
+def test_a_job_that_its_quota_stops_keeps_only_its_namespace_from_growing(namespace: str, held: bool) -> None:
+    room = ClusterRoom(
+        nodes=NODES, without_jobs=NODES, quotas={"ads": [Quota(name="team", left={"pods": 2})]}
+    )
+    waiting = Applicant(uid="1", key=("ads", "second"), spec=SECOND, since=0.0)
+    growing = Growing(uid="2", key=(namespace, "first"), record=starting(), pods=[], workers=3)
+    found = admissions.decide(room, [waiting], [], [growing], now=PATIENCE_SECONDS + 1)["2"]
+    assert (found.held == "a job that waits for long needs the room") is held
+    assert (found.room is None) is held

@@ -135,6 +135,12 @@ def test_what_cannot_be_is_refused(api: jobs.Jobs, whole: Recording, tmp_path: P
         ),
         (
             dataclasses.replace(
+                whole, events=[JobEvent(at=5.0, kind="a", message="", replica=PS, attempt=10**30)]
+            ),
+            "no number",
+        ),
+        (
+            dataclasses.replace(
                 whole, traces=[dataclasses.replace(whole.traces[0], trainer="../../worker-0")]
             ) if whole.traces else dataclasses.replace(whole, at=math.nan),
             "is no",
@@ -172,6 +178,18 @@ def test_nothing_is_left_of_what_the_store_refuses(
     assert kept(api) == []
 
 
+def test_nothing_is_left_of_what_the_store_cannot_hold(
+    api: jobs.Jobs, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def too_large(*_arguments: object) -> None:
+        raise OverflowError("int too large")
+
+    monkeypatch.setattr(api.store, "import_run", too_large)
+    with pytest.raises(InvalidInput, match="int too large"):
+        api.import_file(SLOW)
+    assert kept(api) == []
+
+
 @settings(max_examples=examples(120), suppress_health_check=SHARED_FIXTURES)
 @given(data=st.data())
 def test_a_damaged_file_is_refused_whole(api: jobs.Jobs, tmp_path: Path, data: st.DataObject) -> None:
@@ -189,7 +207,7 @@ def test_a_damaged_file_is_refused_whole(api: jobs.Jobs, tmp_path: Path, data: s
 
 
 TEXTS = st.text(max_size=8) | st.sampled_from(["\0", "\ud800", "<script>", "../..", "\x1b[2J", "9" * 400])
-NUMBERS = st.floats() | st.integers() | st.sampled_from([2**63, -1, 1e300])
+NUMBERS = st.floats() | st.integers() | st.sampled_from([2**63, 10**30, -1, 1e300])
 Change = Callable[[Recording, object], Recording]
 
 
@@ -213,7 +231,7 @@ CHANGES: list[tuple[Change, st.SearchStrategy[object]]] = [
     *((_of_first("replicas", field), NUMBERS) for field in ("attempt", "restarts", "memory_bytes", "pid")),
     *((_of_first("replicas", field), TEXTS) for field in ("host", "address")),
     *((_of_first("events", field), TEXTS) for field in ("kind", "message")),
-    (_of_first("events", "at"), NUMBERS),
+    *((_of_first("events", field), NUMBERS) for field in ("at", "attempt")),
 ]
 
 

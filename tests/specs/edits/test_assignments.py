@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
-from paceline.specs.edits import assignments
+from paceline.specs import DocumentError, parse_job
+from paceline.specs.edits import assignments, edits
+
+JOB = """\
+apiVersion: paceline.dev/v1alpha1
+kind: TrainingJob
+metadata: {name: clicks}
+spec:
+  roles: {worker: {replicas: 1}}
+  training: {batch_size: 100}
+"""
 
 
 @pytest.mark.parametrize(
@@ -68,6 +78,35 @@ def test_a_number_without_end_is_refused_and_not_repeated(value: str) -> None:
     assert len(caught.value.message) < 200
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["[1, ~]", "{a: ~}", "[" * 1_500, "&a [*a]", "[.inf, 1e999]", "1e999", "!mine 3", "{1: a}",
+     "&a {b: &b [1]}\n---\n1"],
+)  # fmt: skip
+def test_a_value_that_no_job_file_holds_is_refused(value: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        assignments.change(f"ps.replicas={value}")
+    assert "ps.replicas=4" in str(caught.value.hint)
+    assert len(caught.value.message) < 300
+
+
+@pytest.mark.parametrize(
+    "value", ["2026-13-45", "2026-01-01", ".inf", "!!timestamp x", "!!int ''", "!!bool 3", "!!float x"]
+)
+def test_what_only_looks_like_another_type_is_text(value: str) -> None:
+    """As in a job file: there is no date, and the field says what it wants."""
+    found = assignments.change(f"training.seed={value}")
+    assert found.value == value.rpartition(" ")[2].strip("'")
+    with pytest.raises(DocumentError, match="seed"):
+        parse_job(edits.edited(JOB, [found]))
+
+
+def test_aliases_within_aliases_take_no_time() -> None:
+    nested = ", ".join(f"&a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))
+    with pytest.raises(InvalidInput, match="unfold to more than"):
+        assignments.change(f"ps.replicas=[&a0 [1, 1], {nested}]")
+
+
 def test_a_sweep_of_a_long_list_is_refused() -> None:
     with pytest.raises(InvalidInput, match="at most 100"):
         assignments.several("ps.replicas=" + ",".join(map(str, range(101))))
@@ -79,3 +118,17 @@ def test_any_text_is_a_change_or_refused(text: str) -> None:
         assert assignments.change(text).path[0] == "spec"
     with contextlib.suppress(InvalidInput):
         assert len(assignments.several(text)) >= 1
+
+
+TOKENS = [
+    "1", "a", ".", "-", ":", ": ", ", ", "~", "null", "!!int ", "!!bool ", "!!timestamp ", "!!set ", "<<",
+    "!!binary ", "!!merge ", "&a ", "*a", "[", "]", "{", "}", "? ", "'", '"', "\\x00", "\n", "- ", "|", ">",
+    "e", "_", "0x", "inf", "nan", "2026-01-01", "T", "#", "%", "@", "9" * 30,
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(TOKENS), max_size=12).map("".join))
+def test_any_value_can_be_written_or_is_refused(value: str) -> None:
+    with contextlib.suppress(InvalidInput):
+        made = edits.edited(JOB, [assignments.change(f"training.seed={value}")])
+        parse_job(made)

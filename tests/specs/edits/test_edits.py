@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import subprocess
@@ -290,10 +291,31 @@ def test_the_whole_file_is_no_field() -> None:
         edits.edited("a: 1\n", [FieldChange(path=(), value={"b": 1})])
 
 
-@pytest.mark.parametrize("value", [object(), float("nan"), {"a": None}, b"x"])
+@pytest.mark.parametrize("value", [object(), float("nan"), {"a": None}, [None], b"x"])
 def test_a_value_must_be_plain(value: Any) -> None:
-    with pytest.raises(TypeError, match="no plain value"):
+    with pytest.raises(InvalidInput, match="no plain value"):
         made("a: 1\n", ("a", value))
+    with pytest.raises(InvalidInput, match="no plain value"):
+        edits.listed("a: 1\n", [FieldChange(path=("a",), value=value)])
+
+
+def test_a_value_has_limits() -> None:
+    deep: list[Any] = []
+    for _ in range(5_000):
+        deep = [deep]
+    with pytest.raises(InvalidInput, match="50 levels"):
+        made("a: 1\n", ("a", deep))
+    with pytest.raises(InvalidInput, match="50 levels"):
+        edits.edited("a: 1\n", [FieldChange(path=("a",) * 5_000, value=1)])
+    for huge in (2**63, 10**5_000):
+        with pytest.raises(InvalidInput, match="64 bits"):
+            made("a: 1\n", ("a", huge))
+
+
+@pytest.mark.parametrize("value", ["\ud800", "\0", {"\ud800": 1}, "\x85", "\ufffe"])
+def test_any_text_is_written_or_refused(value: Any) -> None:
+    with contextlib.suppress(InvalidInput):
+        assert edits.edited("a: 1\n", [FieldChange(path=("a",), value=value)])
 
 
 def test_a_job_file_and_a_resource_of_kubernetes(good: str) -> None:

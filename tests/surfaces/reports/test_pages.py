@@ -17,7 +17,7 @@ from paceline.model.jobs.runs import JobEvent
 from paceline.model.jobs.statuses import ExitKind, ExitReason, JobPhase, ReplicaPhase
 from paceline.model.measures import snapshots
 from paceline.model.measures.recordings import Recording
-from paceline.model.roles import Role
+from paceline.model.roles import ReplicaId, Role
 from paceline.surfaces.reports import evidence, pages
 
 
@@ -30,6 +30,19 @@ def shown(recording: Recording, *, best: float | None = None, logs: tuple[eviden
             logs=logs,
         )
     )
+
+
+def test_a_replica_that_the_job_has_no_more_has_no_row() -> None:
+    whole = measured_runs.recording()
+    gone = ReplicaId(Role.WORKER, 77)
+    lived = [
+        JobEvent(at=START + 2, kind="started", message="", replica=gone, attempt=2),
+        JobEvent(at=START + 9, kind="replica-exited", message="", replica=gone, attempt=2),
+    ]
+    page = shown(dataclasses.replace(whole, events=[*whole.events, *lived]))
+    assert "timeline" in plots_of(page)
+    assert ">worker-77<" not in page
+    assert "timeline" not in plots_of(shown(dataclasses.replace(whole, events=lived)))
 
 
 def test_a_page_shows_every_plot_with_its_numbers() -> None:

@@ -108,6 +108,9 @@ def _needed(dependant: Dependant) -> Iterator[Dependant]:
         ({"Origin": "http://testserver"}, 404),
         ({"Origin": "http://testserver:81"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://["}, 403),
+        ({"Origin": "http://[::1"}, 403),
+        ({"Origin": "http://testserver\u2100".encode()}, 403),
         ({}, 403),
     ],
 )

@@ -10,7 +10,7 @@ import binascii
 import dataclasses
 import enum
 import json
-import math
+import sys
 from collections.abc import Iterable
 
 from paceline.model.jobs.runs import RunSummary
@@ -64,7 +64,7 @@ class Cursor:
                 return cls(value, name)
             case [bool(), _]:
                 pass
-            case [int() | float() as value, str() as name] if math.isfinite(value):
+            case [int() | float() as value, str() as name] if abs(value) <= sys.float_info.max:
                 return cls(float(value), name)
         raise ValueError(f"{text!r} is not where a page of jobs ends")
 

@@ -140,13 +140,16 @@ def decide(
     if not growing:
         return verdicts
     overdue = [
-        queued_job.priority
+        (queued_job, queues.is_over_quota(queued_job, quotas))
         for queued_job in waiting
         if queued_job.key not in admitted and queues.is_overdue(queued_job, empty, now)
     ]
     for wish in growing:
         spec = wish.record.state.spec
-        if any(priority >= spec.scheduling.priority for priority in overdue):
+        if any(
+            job.priority >= spec.scheduling.priority and (not is_over_quota or job.namespace == wish.key[0])
+            for job, is_over_quota in overdue
+        ):
             verdicts[wish.uid] = AdmissionVerdict(held="a job that waits for long needs the room")
             continue
         verdicts[wish.uid] = _grown(wish, nodes, quotas.of(wish.key[0]))

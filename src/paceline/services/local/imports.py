@@ -73,11 +73,10 @@ def keep(registry: RunRegistry, path: Path, *, name: str | None = None, origin: 
             named = _named(recording, chosen, directory=str(home))
             home.parent.mkdir(parents=True, exist_ok=True)
             folder.rename(home)
-            try:
+            with contextlib.ExitStack() as undone, _explained(called):
+                undone.callback(shutil.rmtree, home, ignore_errors=True)
                 registry.store.import_run(named, _state(named), conclusion, summary)
-            except PacelineError:
-                shutil.rmtree(home, ignore_errors=True)
-                raise
+                undone.pop_all()
     return registry.store.get_run(chosen)
 
 

@@ -40,6 +40,8 @@ def check(recording: Recording) -> None:
     ]  # fmt: skip
     for each in measured:
         _check_measured(each, replicas)
+    for event in recording.events:  # Some may be of replicas that the job has no more.
+        _check_whole(event.attempt or 0, 0 if event.replica is None else event.replica.index)
     for trace in recording.traces:
         if not _TRAINER.fullmatch(trace.trainer):
             raise ValueError(f"{problems.shown(trace.trainer)} is no trainer")

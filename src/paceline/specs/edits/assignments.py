@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import yaml
-
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
 from paceline.model.roles import Role
+from paceline.specs.job_file import plan_files
+from paceline.specs.yaml_text import problems, writings
 
 #: The most values in a comparison; users do not read more.
 MOST_VALUES = 100
-#: Enough for numbers, words and short lists; YAML needs half a second for a megabyte.
+#: Enough for numbers, words and short lists.
 MOST_CHARACTERS = 4096
 _RANGE = re.compile(r"(\d{1,6})\.\.(\d{1,6})")
 _EXAMPLE = "write it as ps.replicas=4, worker.cpu=500m or training.partitioning.strategy=none"
@@ -37,28 +37,20 @@ def change(text: str) -> FieldChange:
             f"{field} has a value of {len(value):,} characters, and {MOST_CHARACTERS:,} at most"
         )
     try:
-        data = yaml.safe_load(value)
-    except yaml.YAMLError as error:
-        raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
-    try:
-        is_huge = _has_huge(data)
-    except RecursionError as error:  # The value contains itself, which YAML allows.
-        raise InvalidInput(f"{value!r} is no value of {field}", _EXAMPLE) from error
-    if is_huge:
-        raise InvalidInput(f"the number for {field} is too large: it must fit in 64 bits", _EXAMPLE)
-    return FieldChange(path=where, value=data)
+        return FieldChange(path=where, value=_plain(value))
+    except problems.DocumentError as error:
+        reason = error.problems[0].message
+    except InvalidInput as error:
+        reason = error.message
+    raise InvalidInput(f"{problems.shown(value)} is no value of {problems.shown(field)}: {reason}", _EXAMPLE)
 
 
-def _has_huge(data: Any) -> bool:
-    """Return whether data contain an integer of more than 64 bits; ``1:1:1`` is an integer, too (base 60)."""
-    match data:
-        case int():
-            return abs(data) >= 2**63
-        case list():
-            return any(map(_has_huge, data))
-        case dict():
-            return any(map(_has_huge, data.values()))
-    return False
+def _plain(text: str) -> Any:
+    """Return the value of a text, which is read as in a job file; None: there is none."""
+    value = plan_files.plain_text(text)
+    if value is not None:
+        writings.data(value)
+    return value
 
 
 def path(field: str) -> tuple[str, ...]:

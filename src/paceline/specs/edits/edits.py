@@ -20,6 +20,7 @@ from typing import Any
 
 import yaml
 
+from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
 from paceline.specs.edits import block_edits, flow_edits
 from paceline.specs.yaml_text import documents, problems, syntax_trees, writings
@@ -47,12 +48,14 @@ def edited(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> st
     Raises:
         problems.DocumentError: the text cannot be read, or a change cannot be made without changing something
             else; the message says where and why.
-        TypeError: a value has a type that a job file cannot hold.
+        InvalidInput: a value is none that a job file can hold, or a path is too long.
     """
     document = _read(source, file)
     mark = "\ufeff" if source.startswith("\ufeff") else ""
     text = source.removeprefix(mark)
     for change in _ordered(changes):
+        if len(change.path) > documents.MAX_DEPTH:
+            raise InvalidInput(f"the nesting is deeper than {documents.MAX_DEPTH} levels")
         value = None if change.value is None else writings.data(change.value)
         text, document = _Edit(text, document).verified(change.path, value)
     return mark + text
@@ -62,7 +65,7 @@ def diff(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> str:
     """Return the changes of `edited` as a unified diff with two lines of context; empty if nothing changes.
 
     Raises:
-        problems.DocumentError: a change cannot be made (see `edited`).
+        InvalidInput: a change cannot be made (see `edited`).
     """
     return difference(source, edited(source, changes, file), file)
 
@@ -81,6 +84,7 @@ def listed(source: str, changes: Sequence[FieldChange], file: str = _FILE) -> tu
 
     Raises:
         problems.DocumentError: the text cannot be read.
+        InvalidInput: a value is none that a job file can hold.
     """
     data = _read(source, file).data
     lines = []

@@ -16,7 +16,7 @@ from paceline.model.studies.experiments import Experiment, Variant
 from paceline.specs.edits import assignments, edits
 from paceline.specs.job_file import checks, fields, files, plan_files, shapes
 from paceline.specs.job_file.sections import Section
-from paceline.specs.yaml_text import documents, problems
+from paceline.specs.yaml_text import documents, problems, writings
 from paceline.specs.yaml_text.documents import Scalar
 
 KIND = "Experiment"
@@ -33,16 +33,26 @@ def _changes(value: object) -> tuple[FieldChange, ...]:
 
 def _change(field: str, value: Any) -> FieldChange:
     try:
-        return FieldChange(path=assignments.path(field), value=value)
+        return FieldChange(path=assignments.path(field), value=_writable(value))
     except InvalidInput as error:
         raise fields.wrong(error.message) from error
+
+
+def _writable(value: Any) -> Any:
+    """Return a value that a job file can hold, or None, which removes a field."""
+    if value is not None:
+        writings.data(value)
+    return value
 
 
 def _values(value: object) -> tuple[tuple[str, Any], ...]:
     """Return the values of a field, each as its written text and as a plain value."""
     if not isinstance(value, list) or not value:
         raise fields.wrong("a list of values is wanted, such as [1, 2, 4]")
-    plain = [plan_files.plain(each) for each in value]
+    try:
+        plain = [_writable(plan_files.plain(each)) for each in value]
+    except InvalidInput as error:
+        raise fields.wrong(error.message) from error
     written = (
         each.text if isinstance(each, Scalar) else str(made) for each, made in zip(value, plain, strict=True)
     )
@@ -131,6 +141,11 @@ def experiment(section: ExperimentSection, source: str, *, base: Path) -> Experi
 def _contradictions(document: documents.Document, section: ExperimentSection) -> Iterator[problems.Problem]:
     if not section.spec.variants and not section.spec.matrix:
         yield document.problem(("spec",), "there is nothing to compare: name variants, or a matrix")
+    for field in section.spec.matrix:
+        try:
+            assignments.path(field)
+        except InvalidInput as error:
+            yield document.problem(("spec", "matrix", field), error.message, key=True)
 
 
 def _wrong(document: documents.Document, study: Experiment) -> problems.Problem | None:

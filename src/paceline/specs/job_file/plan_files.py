@@ -12,6 +12,8 @@ from paceline.model.variables.variable_plans import Plan
 from paceline.specs.job_file import checks
 from paceline.specs.yaml_text import documents, problems
 
+#: A tag makes a boolean of any text.
+_BOOLEANS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _HINT = "`paceline plan job.yaml --variables FILE --save FILE` writes one."
 
 
@@ -64,7 +66,7 @@ def _leaf(scalar: documents.Scalar) -> str | float | bool | None:
     if scalar.kind is documents.ScalarKind.NULL:
         return None
     if scalar.kind is documents.ScalarKind.BOOLEAN:
-        return scalar.text.lower() in ("true", "yes", "on")
+        return _BOOLEANS.get(scalar.text.lower(), scalar.text)
     for kind in (int, float) if scalar.is_number else ():
         with contextlib.suppress(ValueError):
             return kind(scalar.text)

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from paceline.specs.yaml_text import documents, plain_texts
+from paceline.errors import InvalidInput
+from paceline.specs.yaml_text import documents, plain_texts, problems
 from paceline.specs.yaml_text.documents import Scalar, ScalarKind
 
 
@@ -37,28 +38,34 @@ class YamlStyle:
     item_step: int = 0
 
 
-def data(value: Any) -> Any:
+def data(value: Any, depth: int = 0) -> Any:
     """Return a plain value in the form of `documents`.
 
     Args:
         value: text, a number, a boolean, or lists or mappings of these.
+        depth: how many lists and mappings it stands in.
 
     Raises:
-        TypeError: the value has another type, or is an infinite number or NaN.
+        InvalidInput: the value has another type, is an infinite number, NaN or an integer of more than 64
+            bits, or is nested too deeply.
     """
+    if depth > documents.MAX_DEPTH:
+        raise InvalidInput(f"the nesting is deeper than {documents.MAX_DEPTH} levels")
     if isinstance(value, Mapping):
-        return {str(key): data(item) for key, item in value.items()}
+        return {str(key): data(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [data(item) for item in value]
+        return [data(item, depth + 1) for item in value]
     if isinstance(value, str):
         return Scalar(str(value))
     if isinstance(value, bool):
         return Scalar(str(value).lower(), ScalarKind.BOOLEAN)
     if isinstance(value, int):
+        if abs(value) >= 2**63:
+            raise InvalidInput("the number is too large: it must fit in 64 bits")
         return Scalar(str(int(value)), ScalarKind.INTEGER)
     if isinstance(value, float) and math.isfinite(value):
         return Scalar(_float(value), ScalarKind.FLOAT)
-    raise TypeError(f"{value!r} is no plain value of a job file")
+    raise InvalidInput(f"{problems.shown(str(value))} is no plain value of a job file")
 
 
 def _float(value: float) -> str:

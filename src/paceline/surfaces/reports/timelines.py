@@ -64,7 +64,8 @@ def timeline(recording: Recording, end: float, *, wide: bool = False) -> ReportF
         end: the end of the time line for replicas that are still running (Unix seconds).
         wide: whether the figure fills the whole width of the page.
     """
-    replica_lives = lives(recording.events)
+    there = {row.replica for row in recording.replicas}  # Events may be of replicas that the job has no more.
+    replica_lives = [life for life in lives(recording.events) if life.replica in there]
     if not replica_lives:
         return None
     title = "Time line"

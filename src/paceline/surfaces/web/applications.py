@@ -118,6 +118,7 @@ def application(
     web_application.state.feeds = Feeds()
     web_application.state.advisor = Advisor(clock)
     web_application.state.tasks = set()
+    web_application.state.probes = set()
     web_application.state.clock = clock
     web_application.state.guesses = Guesses(RateLimiter(guards.WRONG_RATE, guards.WRONG_BURST, clock))
     web_application.state.tickets = Tickets(lambda: site.store, lambda: site.clock(), clock)

@@ -228,9 +228,18 @@ def _check_origin(request: Request) -> None:
     if site is not None:
         allowed = site == "same-origin"
     else:
-        allowed = origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+        host = None if origin is None else _host_of(origin)
+        allowed = host is not None and host == request.headers.get("host")
     if not allowed:
         raise RequestRefused(HTTPStatus.FORBIDDEN, "a page of another site asked for this")
+
+
+def _host_of(origin: str) -> str | None:
+    """Return the host of an origin, with its port; None: it is no origin."""
+    try:
+        return urlsplit(origin).netloc
+    except ValueError:  # Brackets without an address in them.
+        return None
 
 
 def check_entry(request: Request) -> None:

@@ -88,6 +88,14 @@ class Site(abc.ABC):
         """
 
 
+def _is_folder(path: Path) -> bool:
+    """Whether a path is that of a folder; one that is too long, or may not be looked at, is not."""
+    try:
+        return path.is_dir()
+    except OSError:
+        return False
+
+
 class LocalSite(Site):
     """The jobs of a home on this machine.
 
@@ -131,7 +139,7 @@ class LocalSite(Site):
         if named is None:
             return self._jobs.home.path
         folder = Path(named)
-        if "\0" in named or not folder.is_absolute() or not folder.is_dir():
+        if "\0" in named or not folder.is_absolute() or not _is_folder(folder):
             raise InvalidInput(f"{named!r} is no folder of this machine", "name it by its whole path")
         return folder
 

@@ -105,6 +105,29 @@ def test_charts_are_drawn(page: browsers.playwright.Page, jobs: Jobs, theme: str
     expect(page.locator("button.whole")).to_be_hidden()
 
 
+@pytest.mark.parametrize("begin", ["null", "a list"])
+def test_a_heat_map_is_read_anew_once_shares_are_known(
+    page: browsers.playwright.Page, jobs: Jobs, begin: str
+) -> None:
+    """A limit of a replica may come, or go, while the job is looked at."""
+    course = page.request.get(f"{jobs.url}/api/v1/jobs/going/course?gauge=cpu").json()
+    shares = [[0.5] * len(row) for row in course["values"]]
+    asked: list[bool] = []
+
+    def answer(route: browsers.playwright.Route) -> None:
+        is_part = "since=" in route.request.url
+        asked.append(is_part)
+        has_shares = (begin == "a list") is not is_part
+        route.fulfill(json={**course, "shares": shares if has_shares else None})
+
+    page.route("**/course?*", answer)
+    page.goto(f"{jobs.url}/jobs/going?language=en")
+    page.wait_for_selector("#course[data-drawn=cpu]")
+    with page.expect_request(lambda request: "/course?" in request.url and "since=" not in request.url):
+        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+    assert asked[:2] == [False, True]
+
+
 def test_output_comes_by_itself(page: browsers.playwright.Page, jobs: Jobs) -> None:
     page.goto(f"{jobs.url}/jobs/going?language=en")
     log = page.locator(".log")

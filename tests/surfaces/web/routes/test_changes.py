@@ -69,6 +69,10 @@ def test_a_change_is_made_measured_and_undone(
         ({"edits": [], "source": None}, 422),
         ({"edits": [{"path": ["spec", "nonsense"], "value": 1}]}, 422),
         ({"edits": [{"path": [], "value": 1}]}, 422),
+        ({"edits": [{"path": ["spec", "command"], "value": [None]}]}, 422),
+        ({"edits": [{"path": ["spec", "labels"], "value": {"a": None}}]}, 422),
+        ({"edits": [{"path": ["spec", "threads"], "value": 10**400}]}, 422),
+        ({"edits": [{"path": ["spec", "command"], "value": ["a\0b"]}]}, 422),
         ({"source": "a: b"}, 422),
     ],
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -109,10 +110,13 @@ def test_what_lint_finds_is_refused_where_that_is_asked_for(client: TestClient, 
     assert client.get("/api/v1/jobs").json()["total"] == 0
 
 
-@pytest.mark.parametrize("base", ["relative", "/no/such/folder", "/etc/passwd", "a\0b"])
+@pytest.mark.parametrize(
+    "base", ["relative", "/no/such/folder", "/etc/passwd", "a\0b", "/" + "a" * 5000, "/\ud800"]
+)
 def test_a_base_is_a_folder(client: TestClient, sleeping: Sleeping, base: str) -> None:
-    body = {"source": sleeping("clicks"), "base": base}
-    assert client.post("/api/v1/jobs", json=body).status_code == 422
+    body = json.dumps({"source": sleeping("clicks"), "base": base})
+    headers = {"Content-Type": "application/json"}
+    assert client.post("/api/v1/jobs", content=body, headers=headers).status_code == 422
 
 
 def test_a_list_in_pages(client: TestClient, home: state_dirs.Home, api: jobs.Jobs) -> None:

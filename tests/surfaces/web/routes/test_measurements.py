@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -101,6 +102,21 @@ def test_a_recording_says_what_it_is(client: TestClient, recorded: str) -> None:
     answer = client.get(f"/api/v1/jobs/{recorded}/recording")
     assert answer.headers["content-type"] == "application/vnd.apache.parquet"
     assert answer.content.startswith(b"PAR1")
+
+
+@pytest.mark.parametrize("asked", [None, "bytes=0-99", "bytes=99999999999-", "nonsense", "bytes=5-1"])
+def test_a_recording_is_sent_whole_and_leaves_no_file(
+    client: TestClient, recorded: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: str | None
+) -> None:
+    """Each request makes another file: parts of two of them do not fit together."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    headers = {} if asked is None else {"Range": asked}
+    answer = client.get(f"/api/v1/jobs/{recorded}/recording", headers=headers)
+    assert (answer.status_code, answer.headers["accept-ranges"]) == (200, "none")
+    assert answer.content.endswith(b"PAR1")
+    assert list(folder.glob("*.parquet")) == []
 
 
 def test_a_recording_that_would_be_too_large_has_longer_intervals(

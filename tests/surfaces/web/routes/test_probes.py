@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+
 import pytest
+from anyio import to_thread
 from starlette.testclient import TestClient
 from support import filled_homes, probed_runs
 
 from paceline.model.jobs.statuses import JobPhase
 from paceline.services.local import jobs, state_dirs
+from paceline.services.studying import probes
 from paceline.stores import open_store
+from paceline.surfaces.web.routes import probes as probe_routes
 
 
 @pytest.fixture
@@ -44,6 +50,44 @@ def test_what_does_not_run_is_neither_probed_nor_resized(client: TestClient, pro
     assert (answer.status_code, "only what runs can be probed" in answer.json()["detail"]) == (409, True)
     answer = client.post(f"/api/v1/jobs/{probed}/resize", json={"target": "ps-0", "cpu_cores": 2})
     assert (answer.status_code, "does not run" in answer.json()["detail"]) == (409, True)
+
+
+def test_probes_take_no_thread_of_other_requests_and_have_a_number(
+    stranger: TestClient, home: state_dirs.Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each probe holds a thread for as long as it takes, up to an hour."""
+    most = 3
+    monkeypatch.setattr(probe_routes, "MOST_PROBES", most)
+    go_on = threading.Event()
+    monkeypatch.setattr(probes.Prober, "begin", lambda *_: go_on.wait)
+    filled_homes.fill(home, "live", phase=JobPhase.RUNNING)
+    path, token = "/api/v1/jobs/live/probes", {"Authorization": "Bearer the-token"}
+    with stranger as client:  # One event loop for all requests.
+        client.portal.call(_only_threads, 1)
+        try:
+            begun = [client.post(path, json={}, headers=token) for _ in range(most + 1)]
+            assert [each.status_code for each in begun] == [202] * most + [503]
+            assert f"{most} probes" in begun[-1].json()["detail"]
+        finally:
+            go_on.set()
+        client.portal.call(_ended, client.app.state.tasks)
+        assert client.post(path, json={}, headers=token).status_code == 202
+
+
+async def _only_threads(count: int) -> None:
+    to_thread.current_default_thread_limiter().total_tokens = count
+
+
+async def _ended(tasks: set[asyncio.Task[None]]) -> None:
+    await asyncio.gather(*tasks)
+
+
+def test_a_probe_that_is_refused_holds_no_place(
+    client: TestClient, probed: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe_routes, "MOST_PROBES", 1)
+    for _ in range(2):
+        assert client.post(f"/api/v1/jobs/{probed}/probes", json={}).status_code == 409
 
 
 @pytest.mark.parametrize(

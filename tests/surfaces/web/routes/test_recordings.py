@@ -29,6 +29,10 @@ def test_a_file_becomes_a_job_that_pages_and_operations_know(client: TestClient,
     assert client.get("/jobs/mine").status_code == 200
     noted = client.get("/api/v1/audits", params={"job": "mine"}).json()["items"]
     assert [each["action"] for each in noted] == ["jobs.submit"] * 2
+    (renamed,) = client.get("/api/v1/audits", params={"job": "mine-2"}).json()["items"]
+    assert renamed["detail"] == "imported as mine"
+    nameless = client.post(URL, content=FILE.read_bytes()).json()["name"]
+    assert [each["action"] for each in client.get("/api/v1/audits", params={"job": nameless}).json()["items"]]
     refused = client.post("/api/v1/jobs/mine/resume")
     assert refused.status_code == 409
 

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import FileResponse, JSONResponse
-from starlette.background import BackgroundTask
+from starlette.types import Receive, Scope, Send
 
 from paceline.errors import InvalidInput
 from paceline.model.jobs.runs import Run
@@ -56,9 +56,20 @@ def get_situation(asked: Readable, name: Name) -> dict[str, Any]:
 
 
 class RecordingResponse(FileResponse):
-    """A recording, as a file that is removed after it was sent."""
+    """A recording, as a file that is removed however sending it ends.
+
+    It is sent whole: each request makes another file, and parts of two of them do not fit together.
+    """
 
     media_type = "application/vnd.apache.parquet"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the whole file, whatever range is asked for."""
+        headers = [(name, value) for name, value in scope["headers"] if name.lower() != b"range"]
+        try:
+            await super().__call__({**scope, "headers": headers}, receive, send)
+        finally:
+            Path(self.path).unlink(missing_ok=True)
 
 
 @router.get("/recording", operation_id="getRecording", response_class=RecordingResponse)
@@ -79,12 +90,11 @@ def get_recording(
     except BaseException:
         path.unlink()
         raise
-    removal = BackgroundTask(path.unlink, missing_ok=True)
     return RecordingResponse(
         path,
         media_type=RecordingResponse.media_type,  # Otherwise it would be guessed from the file name.
         filename=f"{recording.run.name}.parquet",
-        background=removal,
+        headers={"Accept-Ranges": "none"},
     )
 
 

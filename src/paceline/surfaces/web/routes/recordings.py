@@ -79,4 +79,6 @@ async def _save(request: Request, file: Path) -> int:
 def _imported(asked: CallerRequest, file: Path, name: str | None, size: int) -> dict[str, Any]:
     asked.note(name, f"a recording of {size} bytes")
     run = asked.jobs.import_file(file, name=name, origin="the API")
+    if run.name != name:  # Only now its name is known.
+        asked.note(run.name, "imported" if name is None else f"imported as {name}")
     return documents.run_document(run, asked.jobs.replicas(run.name), lost=False)

@@ -106,9 +106,10 @@ class Course {
   }
 }
 
-// Whether a part goes on with the same cells and the same replicas.
+// Whether a part goes on with the same cells and the same replicas, and shares are known in both or in neither.
 function follows(part, known) {
-  return part.cell_seconds === known.cell_seconds && part.replicas.join() === known.replicas.join();
+  return part.cell_seconds === known.cell_seconds && part.replicas.join() === known.replicas.join() &&
+    (part.shares === null) === (known.shares === null);
 }
 
 function merged(known, part) {
