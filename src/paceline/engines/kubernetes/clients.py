@@ -405,24 +405,24 @@ def _at_and_text(line: bytes) -> tuple[str, str]:
 
 
 @contextlib.contextmanager
-def _translated(what: str) -> Iterator[None]:
+def _translated(failure: str) -> Iterator[None]:
     """Translate errors of the HTTP client and lightkube into `ClusterError`."""
     try:
         yield
     except lightkube.ApiError as error:
         status = error.status
         raise ClusterError(
-            f"{what}: {status.message}", code=status.code, reason=status.reason or ""
+            f"{failure}: {status.message}", code=status.code, reason=status.reason or ""
         ) from error
     except httpx2.HTTPStatusError as error:
-        raise ClusterError(f"{what}: {error}", code=error.response.status_code) from error
+        raise ClusterError(f"{failure}: {error}", code=error.response.status_code) from error
     except httpx2.HTTPError as error:
         raise ClusterError(
-            f"{what}: the API server does not answer: {error or type(error).__name__}"
+            f"{failure}: the API server does not answer: {error or type(error).__name__}"
         ) from error
     # lightkube decodes an answer without a look at what it is.
     except (msgspec.MsgspecError, ValueError, KeyError, TypeError) as error:
         raise ClusterError(
-            f"{what}: what answers is no API server of Kubernetes: {error}",
+            f"{failure}: what answers is no API server of Kubernetes: {error}",
             hint="look at what is between here and the API server: a proxy may ask to sign in",
         ) from error

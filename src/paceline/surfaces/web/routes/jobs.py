@@ -142,8 +142,8 @@ def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str |
     if bad:
         raise Findings(f"{len(bad)} of {len(found)} findings are {body.fail_on} or worse", found)
     base = asked.site.base(body.base)
-    wanted = body.name or job_file.spec.name
-    asked.note(wanted, body.source)
+    name = body.name or job_file.spec.name
+    asked.note(name, body.source)
     run = asked.jobs.submit(
         job_file.spec,
         source=job_file.text,
@@ -151,8 +151,8 @@ def submitted(asked: CallerRequest, body: schemas.Submit, idempotency_key: str |
         name=body.name,
         submit=_key(asked, body, idempotency_key),
     )
-    if run.name != wanted:  # Only now its name is known.
-        asked.note(run.name, f"submitted as {wanted}")
+    if run.name != name:  # Only now its name is known.
+        asked.note(run.name, f"submitted as {name}")
     return run
 
 
