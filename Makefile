@@ -115,7 +115,7 @@ bench-peers: $(READY) ## the same job beside Kubeflow's operator, Volcano and Ku
 	PACELINE_AUDIT_LOG=$(abspath bench-out)/audit.log WITH="kueue volcano kubeflow" PART=cp HOLLOW_NODES=20 \
 	  KWOK_FLAGS="--config $(abspath benchmarks)/hollow-pods.yaml" \
 	  APISERVER_FLAGS="--audit-policy-file=$(abspath bench-out)/audit-policy.yaml --audit-log-path=$(abspath bench-out)/audit.log" \
-	  tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks peers
+	  tests/kubernetes/with-cluster $(abspath $(BIN))/python -m benchmarks peers $(OPTIONS)
 
 bench-diagnosis: $(READY) ## the corpus of diagnosis: record what is missing (hours; SPEED=2 on a fast machine), then score it
 	$(BIN)/python -m benchmarks.diagnosis.corpus --speed $(SPEED)
