@@ -55,6 +55,7 @@ ASKED: dict[Right, Callable[[Cluster], Awaitable[object]]] = {
     Right("patch", "pods"): lambda it: it.patch(kinds.PODS, "no-such-pod", NAMESPACE, {}),
     Right("delete", "workloads"): lambda it: it.delete(kinds.WORKLOADS, "no-such-workload", NAMESPACE),
     Right("get", "podgroups"): lambda it: it.get(kinds.POD_GROUPS, "no-such-group", NAMESPACE),
+    Right("delete", "podgroups"): lambda it: it.delete(kinds.POD_GROUPS, "no-such-group", NAMESPACE),
     Right("create", "podgroups"): lambda it: it.create(
         kinds.POD_GROUPS, volcano.pod_group(job("no-such-job"), Surroundings(namespace=NAMESPACE), "queue")
     ),
