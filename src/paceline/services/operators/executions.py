@@ -197,35 +197,30 @@ class Executor:
         Raises:
             ClusterError: such a group has to go first (a conflict), or the cluster refuses something.
         """
-        namespace, name = key_of(group)
-        try:
-            present = await self._cluster.get(kind, name, namespace)
-        except ClusterError as error:
-            if not error.is_missing:
-                raise
-            present = None
-        if present is not None and is_owned(present, resource):
-            if _has(present["spec"], group["spec"]):
-                return
+        present = await self._put(kind, group, resource, is_fixed=True)
+        if present is not None and not _has(present["spec"], group["spec"]):
+            namespace, name = key_of(group)
             await self._cluster.delete(kind, name, namespace)
             raise ClusterError(f"{kind.name} {name} is not gone yet", code=HTTPStatus.CONFLICT)
-        await self._put(kind, group, resource, is_fixed=True)
 
     async def _put(
         self, kind: kinds.ResourceKind, manifest: labels.Object, resource: Object, *, is_fixed: bool = False
-    ) -> None:
+    ) -> Object | None:
+        """Create an object of a job, or replace it; return one that was there and stays as it is."""
         manifest = _owned(manifest, resource)
         try:
             await self._cluster.create(kind, manifest)
         except ClusterError as error:
             if not error.is_taken:
                 raise
-            await self._check_owned(kind, manifest, resource)
-            if not is_fixed:
-                await self._cluster.replace(kind, manifest)
+            present = await self._present(kind, manifest, resource)
+            if is_fixed:
+                return present
+            await self._cluster.replace(kind, manifest)
+        return None
 
-    async def _check_owned(self, kind: kinds.ResourceKind, manifest: labels.Object, resource: Object) -> None:
-        """Check that the object that has taken a name is the job's.
+    async def _present(self, kind: kinds.ResourceKind, manifest: labels.Object, resource: Object) -> Object:
+        """Return the object that has taken a name, which is the job's.
 
         Raises:
             ClusterError: it is not: a conflict if it is about to go, else for people to mend.
@@ -238,7 +233,7 @@ class Executor:
                 raise
             raise ClusterError(f"{kind.name} {name} has just gone", code=HTTPStatus.CONFLICT) from error
         if is_owned(present, resource):
-            return
+            return present
         if present["metadata"].get("deletionTimestamp"):
             raise ClusterError(f"{kind.name} {name} is not gone yet", code=HTTPStatus.CONFLICT)
         raise ClusterError(f"{kind.name} {name} does not belong to the job")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 from paceline.errors import InvalidInput
 from paceline.model.explanations.causes import FieldChange
@@ -37,20 +36,12 @@ def change(text: str) -> FieldChange:
             f"{field} has a value of {len(value):,} characters, and {MOST_CHARACTERS:,} at most"
         )
     try:
-        return FieldChange(path=where, value=_plain(value))
+        return FieldChange(path=where, value=writings.writable(plan_files.plain_text(value)))
     except problems.DocumentError as error:
         reason = error.problems[0].message
     except InvalidInput as error:
         reason = error.message
     raise InvalidInput(f"{problems.shown(value)} is no value of {problems.shown(field)}: {reason}", _EXAMPLE)
-
-
-def _plain(text: str) -> Any:
-    """Return the value of a text, which is read as in a job file; None: there is none."""
-    value = plan_files.plain_text(text)
-    if value is not None:
-        writings.data(value)
-    return value
 
 
 def path(field: str) -> tuple[str, ...]:

@@ -33,16 +33,9 @@ def _changes(value: object) -> tuple[FieldChange, ...]:
 
 def _change(field: str, value: Any) -> FieldChange:
     try:
-        return FieldChange(path=assignments.path(field), value=_writable(value))
+        return FieldChange(path=assignments.path(field), value=writings.writable(value))
     except InvalidInput as error:
         raise fields.wrong(error.message) from error
-
-
-def _writable(value: Any) -> Any:
-    """Return a value that a job file can hold, or None, which removes a field."""
-    if value is not None:
-        writings.data(value)
-    return value
 
 
 def _values(value: object) -> tuple[tuple[str, Any], ...]:
@@ -50,7 +43,7 @@ def _values(value: object) -> tuple[tuple[str, Any], ...]:
     if not isinstance(value, list) or not value:
         raise fields.wrong("a list of values is wanted, such as [1, 2, 4]")
     try:
-        plain = [_writable(plan_files.plain(each)) for each in value]
+        plain = [writings.writable(plan_files.plain(each)) for each in value]
     except InvalidInput as error:
         raise fields.wrong(error.message) from error
     written = (

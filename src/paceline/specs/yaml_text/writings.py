@@ -68,6 +68,17 @@ def data(value: Any, depth: int = 0) -> Any:
     raise InvalidInput(f"{problems.shown(str(value))} is no plain value of a job file")
 
 
+def writable(value: Any) -> Any:
+    """Return a value that a job file can hold, or None, which removes a field.
+
+    Raises:
+        InvalidInput: no job file can hold the value (see `data`).
+    """
+    if value is not None:
+        data(value)
+    return value
+
+
 def _float(value: float) -> str:
     """Return a number in a form that is also valid in YAML 1.1, which requires a point before an exponent."""
     text = repr(float(value))
