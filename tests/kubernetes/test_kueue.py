@@ -27,6 +27,7 @@ from support.queued_jobs import (
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
+    change,
     found,
     kubectl,
     objects,
@@ -202,7 +203,7 @@ def test_a_job_that_waits_can_be_stopped(queues: None, operator: OperatorProcess
     until_phase("first", "running")
     submit_to("night", "second")
     until_it_waits("second", "insufficient unused quota")
-    kubectl("patch", "tj", "second", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+    change("second", suspend=True)
     until_phase("second", "stopped")
     until(lambda: pods("second") == [], lambda: pods("second"))
 
@@ -299,9 +300,9 @@ def test_a_job_that_is_resumed_goes_through_its_queue_again(
     submit_to("night", "again", placement=PLACED)
     until_attended("running")
     for number in (1, 2):
-        kubectl("patch", "tj", "again", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": true}}')
+        change("again", suspend=True)
         until_attended("stopped")
-        kubectl("patch", "tj", "again", "-n", NAMESPACE, "--type=merge", "-p", '{"spec": {"suspend": false}}')
+        change("again", suspend=False)
         until_attended("running")
         groups = {each["metadata"]["labels"][kueue.GROUP] for each in pods("again") if runs(each)}
         assert groups == {f"again.{number}"}

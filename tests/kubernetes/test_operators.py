@@ -10,6 +10,7 @@ import pytest
 from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
+    change,
     get,
     kubectl,
     pod_names,
@@ -55,10 +56,10 @@ def test_a_job_runs_is_stopped_and_resumed(operator: OperatorProcess) -> None:
     assert status("clicks")["ready"] == "6/6"
     first = pod_names("clicks")
     assert first == [f"clicks-ps-{i}-1" for i in range(2)] + [f"clicks-worker-{i}-1" for i in range(4)]
-    kubectl("patch", "tj", "clicks", "-n", NAMESPACE, "--type=merge", "-p", '{"spec":{"suspend":true}}')
+    change("clicks", suspend=True)
     until_phase("clicks", "stopped")
     until(lambda: not pods("clicks"), lambda: pod_names("clicks"))
-    kubectl("patch", "tj", "clicks", "-n", NAMESPACE, "--type=merge", "-p", '{"spec":{"suspend":false}}')
+    change("clicks", suspend=False)
     until_phase("clicks", "running")
     assert pod_names("clicks") == [each[:-1] + "2" for each in first]
     told = kubectl("describe", "tj", "clicks", "-n", NAMESPACE)

@@ -14,6 +14,7 @@ from support.real_clusters import (
     NAMESPACE,
     OperatorProcess,
     Shift,
+    change,
     get,
     kubectl,
     objects,
@@ -79,10 +80,6 @@ def job(name: str, **more: Any) -> JobSpec:
         termination_grace_seconds=1.0,
         **more,
     )
-
-
-def change(name: str, **spec: Any) -> None:
-    kubectl("patch", "tj", name, "-n", NAMESPACE, "--type=merge", "-p", json.dumps({"spec": spec}))
 
 
 def phase(name: str) -> Any:

@@ -18,13 +18,12 @@ from paceline.agent.paceline_agent import configs, environments
 from paceline.engines.kubernetes import kinds
 from paceline.engines.kubernetes.kinds import ResourceKind
 from paceline.model.quantities import parse_quantity
-from paceline.rendering import config_maps
+from paceline.rendering import config_maps, labels, pods
 from support.clusters import apply
 from support.real_clusters import NAMESPACE, get, kubectl, objects, status
 from support.tfjob_cases import TFJobEnd
 
 TFJOBS = ResourceKind("kubeflow.org", "v1", "TFJob", "tfjobs")
-_TYPE, _INDEX = "training.kubeflow.org/replica-type", "training.kubeflow.org/replica-index"
 _OF_OPERATORS = ("training.kubeflow.org/", "paceline.dev/", "app.kubernetes.io/")
 _REFERENCE = re.compile(r"\$\$|\$\(([^()$]*)\)")
 _NOWHERE = "2026-01-01T00:00:00Z"
@@ -59,16 +58,21 @@ class JobOnCluster(abc.ABC):
         name: of the job.
     """
 
-    #: The name of the container that trains.
-    container = ""
+    #: The name of the container that trains, and the labels that say whose pod it is.
+    container = job_label = role_label = index_label = ""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._ended: set[tuple[str, int]] = set()
 
-    @abc.abstractmethod
     def pods(self) -> list[tuple[str, dict[str, Any]]]:
         """Return the pods that are not being deleted, each with the name of its replica."""
+        return [
+            (f"{pod_labels[self.role_label]}-{pod_labels[self.index_label]}", pod)
+            for pod in objects(kinds.PODS, f"{self.job_label}={self.name}")
+            if "deletionTimestamp" not in pod["metadata"]
+            for pod_labels in [pod["metadata"]["labels"]]
+        ]
 
     @abc.abstractmethod
     def phase(self) -> str:
@@ -106,15 +110,9 @@ class KubeflowJob(JobOnCluster):
     """A job under Kubeflow's operator."""
 
     container = "tensorflow"
-
-    def pods(self) -> list[tuple[str, dict[str, Any]]]:
-        found = objects(kinds.PODS, f"training.kubeflow.org/job-name={self.name}")
-        return [
-            (f"{labels[_TYPE]}-{labels[_INDEX]}", pod)
-            for pod in found
-            if "deletionTimestamp" not in pod["metadata"]
-            for labels in [pod["metadata"]["labels"]]
-        ]
+    job_label, role_label, index_label = (
+        f"training.kubeflow.org/{name}" for name in ("job-name", "replica-type", "replica-index")
+    )
 
     def touch(self) -> None:
         """Change something that means nothing."""
@@ -149,16 +147,8 @@ class KubeflowJob(JobOnCluster):
 class PacelineJob(JobOnCluster):
     """A job under our operator."""
 
-    container = "training"
-
-    def pods(self) -> list[tuple[str, dict[str, Any]]]:
-        found = objects(kinds.PODS, f"paceline.dev/job={self.name}")
-        return [
-            (f"{labels['paceline.dev/role']}-{labels['paceline.dev/index']}", pod)
-            for pod in found
-            if "deletionTimestamp" not in pod["metadata"]
-            for labels in [pod["metadata"]["labels"]]
-        ]
+    container = pods.TRAINING
+    job_label, role_label, index_label = labels.JOB, labels.ROLE, labels.INDEX
 
     def phase(self) -> str:
         return "gone" if get(kinds.TRAINING_JOBS, self.name) is None else str(status(self.name).get("phase"))

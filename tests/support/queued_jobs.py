@@ -19,6 +19,7 @@ from support.real_clusters import (
     NAMESPACE,
     PACELINE,
     OperatorProcess,
+    change,
     kubectl,
     objects,
     pods,
@@ -154,12 +155,6 @@ def set_phase(pod: tuple[str, ...], phase: str, state: dict[str, Any]) -> None:
 
 def begin_again(name: str, *, workers: int) -> None:
     """Stop a job that runs, and have it begin again with another number of workers."""
-    patch(name, {"suspend": True})
+    change(name, suspend=True)
     until_phase(name, "stopped")
-    patch(name, {"suspend": False, "roles": {"worker": {"replicas": workers}}})
-
-
-def patch(name: str, changes: dict[str, Any]) -> None:
-    """Change the spec of a job, as a user does."""
-    own = ("tj", name, "-n", NAMESPACE, "--type=merge")
-    kubectl("patch", *own, "-p", json.dumps({"spec": changes}))
+    change(name, suspend=False, roles={"worker": {"replicas": workers}})
