@@ -49,6 +49,6 @@ def _synchronous_step(spec: JobSpec) -> tuple[int | None, int] | None:
     consistency = Consistency.of(spec.training)
     if consistency.mode != "synchronous":
         return None
-    batches = consistency.gradients(sum(replica.role.trains for replica in spec.replicas()))
+    batches = consistency.gradients(spec.trainers())
     size = (spec.training or {}).get("batch_size")
     return (1, size * batches) if isinstance(size, int) else (None, batches)

@@ -287,6 +287,10 @@ class JobSpec:
             memory_bytes=role.memory_bytes if own.memory_bytes is None else own.memory_bytes,
         )
 
+    def trainers(self) -> int:
+        """Return how many replicas train."""
+        return sum(replica.role.trains for replica in self.replicas())
+
     def replicas(self) -> tuple[ReplicaId, ...]:
         """Return every replica of the job, in the order of its roles."""
         return tuple(ReplicaId(s.role, i) for s in self.roles for i in range(s.replicas))

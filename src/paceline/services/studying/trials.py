@@ -300,7 +300,7 @@ def batch_size(spec: JobSpec) -> int | None:
 
 def _batches(spec: JobSpec) -> tuple[int, int]:
     """Return how many batches a global step uses, and how many trainers make for it."""
-    trainers = sum(replica.role.trains for replica in spec.replicas())
+    trainers = spec.trainers()
     consistency = Consistency.of(spec.training)
     return consistency.gradients(trainers), trainers if consistency.mode == "synchronous" else 1
 
